@@ -1,0 +1,1 @@
+"""Where readings go: Prometheus today, and whatever else implements the sink protocol."""

@@ -1,0 +1,1 @@
+"""What turns step events into readings: the resilience core and the stream processors around it."""

@@ -1,0 +1,192 @@
+"""What the core has found, as the sinks see it: the contract between stream_processors and everything downstream.
+
+Every reading is a plain, immutable struct that MessagePack carries over Kafka. A reading is a function of the state
+that made it, so a repetition after a crash has the same `identity`, and a sink that remembers identities drops it.
+
+Units are in the names: `_s` is seconds. Steps are step numbers of the producer. Costs are dimensionless (equation 3).
+"""
+
+from typing import Literal
+
+import msgspec
+
+READING_SCHEMA_VERSION = 1
+
+WindowState = Literal["open", "recovered", "unrecovered", "censored"]
+WindowCause = Literal["effort", "delay", "both"]
+Outcome = Literal["success", "failure", "timeout", "aborted"]
+
+
+class EpisodeKey(msgspec.Struct, frozen=True, array_like=True):
+    """What makes an episode itself: ids are unique only together (a reboot is a new session)."""
+
+    agent: str
+    session: str
+    episode: str
+
+
+class EpisodeTraits(msgspec.Struct, frozen=True, kw_only=True):
+    """What an episode says of itself in every frame."""
+
+    family: str
+    task: str
+    method: str = "default"
+    version: str = "0"
+    reference: bool = False
+    stress: float = 0.0
+    perturbation: str = "none"
+    perturbation_name: str = ""
+    magnitude: float = 0.0
+    attack: str = "none"
+
+
+class ChannelCosts(msgspec.Struct, frozen=True, kw_only=True):
+    """A recovery cost by channel: each is computed with g^u/sqrt(3) alone in place of g^rec (ours)."""
+
+    cognitive: float = 0.0
+    physical: float = 0.0
+    debt: float = 0.0
+
+
+class WindowReading(msgspec.Struct, frozen=True, kw_only=True, tag="window"):
+    """A rebound window, once when its alarm opens it and once when it closes.
+
+    `number` counts the windows of the episode from 0. While `state` is open, `reentry_step` is the last step seen and
+    the figures run up to it. `peak` is the largest g^rec; `lost_cycles` sums c over the steps after the departure.
+    """
+
+    key: EpisodeKey
+    traits: EpisodeTraits
+    number: int
+    state: WindowState
+    cause: WindowCause
+    departure_step: int
+    alarm_step: int
+    reentry_step: int
+    departure_time_s: float
+    reentry_time_s: float
+    departure_mode: str
+    departure_progress_bin: int
+    departure_residual_bin: int
+    length_steps: int
+    length_s: float
+    lost_cycles: float
+    peak: float
+    recovery_cost: float
+    costs: ChannelCosts
+    schema_version: int = READING_SCHEMA_VERSION
+
+    @property
+    def identity(self) -> tuple[EpisodeKey, int, bool]:
+        """The same for every repetition of this reading: opened and closed are two readings."""
+        return self.key, self.number, self.state == "open"
+
+
+class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
+    """A whole episode at its end. `recovery_cost` is None where no step could be scored: unknown is not calm.
+
+    `steps` counts the steps taken in; `unscored_steps` those that no baseline existed for. `censored` says that the
+    end was not seen (aborted, silent): such episodes are left out of cost means.
+    """
+
+    key: EpisodeKey
+    traits: EpisodeTraits
+    outcome: Outcome
+    steps: int
+    unscored_steps: int
+    windows: int
+    recovery_cost: float | None
+    costs: ChannelCosts
+    lost_cycles: float
+    window_steps: int
+    final_progress: float
+    final_propositions: float
+    violation: float
+    started_s: float
+    ended_s: float
+    missing_steps: int = 0
+    schema_version: int = READING_SCHEMA_VERSION
+
+    @property
+    def identity(self) -> EpisodeKey:
+        """The same for every repetition of this reading."""
+        return self.key
+
+    @property
+    def censored(self) -> bool:
+        """Whether the end of the episode was not seen."""
+        return self.outcome == "aborted"
+
+
+class OpenWindow(msgspec.Struct, frozen=True, kw_only=True):
+    """The window that an agent is in just now, as far as it has run."""
+
+    number: int
+    cause: WindowCause
+    departure_step: int
+    departure_time_s: float
+    recovery_cost: float
+
+
+class EpisodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """An open episode of an agent, as of its last step. The counts run from the episode's start."""
+
+    key: EpisodeKey
+    traits: EpisodeTraits
+    step: int
+    steps: int
+    unscored_steps: int
+    progress: float
+    propositions: float
+    mode: str
+    intensity: float | None
+    intensity_by_channel: tuple[float, float, float] | None
+    window: OpenWindow | None
+
+
+class AgentCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an agent's input since its state began. Only ever rises."""
+
+    steps: int = 0
+    duplicate_steps: int = 0
+    missing_steps: int = 0
+    replaced_times: int = 0
+    clock_resets: int = 0
+    aborted_episodes: int = 0
+
+
+class AgentStatus(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
+    """How an agent is doing: the latest replaces those before it; at most one a second per agent.
+
+    `clock_skew_s` is the estimate of agent clock minus broker clock. `seen_s` is the broker's time of the last event.
+    """
+
+    agent: str
+    session: str
+    producer: str
+    seen_s: float
+    time_s: float
+    clock_skew_s: float
+    counts: AgentCounts
+    episodes: tuple[EpisodeStatus, ...] = ()
+    schema_version: int = READING_SCHEMA_VERSION
+
+
+Reading = WindowReading | EpisodeSummary | AgentStatus
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Reading)
+
+
+def encode_reading(reading: Reading) -> bytes:
+    """The reading as MessagePack, tagged with its kind."""
+    return _encoder.encode(reading)
+
+
+def decode_reading(data: bytes) -> Reading:
+    """The reading in a message's value.
+
+    Raises:
+        msgspec.ValidationError: the bytes are no reading of a known kind.
+    """
+    return _decoder.decode(data)
