@@ -1,0 +1,63 @@
+# Everything that a fresh machine needs is set up on the way: .venv with all extras, and for the real Kafka Java and Maven.
+#
+#   make demo                        the whole pipeline on this machine, with BabyAI agents as the source
+#   make demo SOURCE=habitat         the same with recorded Habitat episodes
+#   make demo BROKER=kafka           the same on a real Apache Kafka (or BROKER=HOST:PORT for one that runs already)
+#   make test                        all tests; ARGS=... goes to pytest
+#   make check                       lint, format, types, import order
+#   make bench                       steps per second through one worker
+#   make venv | make clean           set up only | remove what was set up and built
+
+BROKER ?= embedded
+SOURCE ?= babyai
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.springback-installed
+
+# The first Python on the path that is new enough.
+PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
+	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check bench clean java java-if-possible
+
+help:
+	@sed -n '3,9s/^# *//p' Makefile
+
+venv: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml
+	@test -n '$(PYTHON)' || { echo 'springback needs Python 3.11 or newer; the python3 here is '"$$(python3 --version 2>&1)"'.' \
+		'Install a newer one, or name it: make PYTHON=/path/to/python3.12' >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo 'Could not make $(VENV). On Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]'
+	@touch $@
+
+demo: $(INSTALLED) $(if $(filter kafka,$(BROKER)),java)
+	$(BIN)/springback demo --broker '$(BROKER)' --source '$(SOURCE)' $(ARGS)
+
+test: $(INSTALLED) java-if-possible
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED)
+	$(BIN)/python -m deploy.bench $(ARGS)
+
+# The real Kafka runs on the machine's own Java, from its Maven artefacts.
+java:
+	@deploy/ensure_java.sh
+
+# Without them the tests on the real Kafka are skipped, which CI does not accept.
+java-if-possible:
+	@deploy/ensure_java.sh || { test -z "$$CI" && echo 'Going on: the tests on the real Kafka will be skipped.' >&2; }
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
