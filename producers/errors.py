@@ -1,0 +1,33 @@
+"""What can go wrong on the producer side: one small family, so that `except ProducerError` covers it all."""
+
+
+class ProducerError(Exception):
+    """The family of everything that this folder raises on its own account."""
+
+
+class UnreadableFrameError(ProducerError, ValueError):
+    """A message that is no step frame, or one whose parts do not fit together: nothing of it can be used.
+
+    Attributes:
+        reason: a short snake_case code out of a small fixed set, fit for a metric label.
+    """
+
+    def __init__(self, *, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+
+
+class SignalError(ProducerError, TypeError):
+    """A step, trait or end was reported with an unknown name, a wrong type or an impossible value."""
+
+
+class EmitterStateError(ProducerError, RuntimeError):
+    """An emitter or an episode was used after its end, or in a process other than the one that made it."""
+
+
+class PublishError(ProducerError):
+    """A frame could not be handed over for now; the emitter keeps it and tries again."""
+
+
+class FrameRefusedError(PublishError):
+    """A frame that will never be accepted (too large, say): trying again is of no use."""
