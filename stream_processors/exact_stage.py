@@ -1,0 +1,295 @@
+"""Exactly once in effect, from at-least-once delivery: the state knows how far its input has been read.
+
+The state, not the committed offset, says where reading goes on. Every batch goes through the same steps: drop what is
+left over from before a rebalance; pass over what the state covers, and go back where messages are missing; apply;
+send the outputs and wait for the broker to have them; give up if the partitions may have gone to another worker
+meanwhile; write the buckets, then the positions, and wait for the broker to have those; then acknowledge.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from stream_processors.errors import StateAheadError, TransientBrokerError
+from stream_processors.hole_watch import HoleWatch
+from stream_processors.partition_clock import PartitionClock
+from stream_processors.stage_batch import StageBatch
+from stream_processors.stage_counts import StageCounts
+from stream_processors.stage_port import Arrival, StagePort
+from stream_processors.stage_reducer import StageEvent, StageReducer
+from stream_processors.stage_state import PartitionState, StageState, StateTable
+
+S = TypeVar("S")
+R = TypeVar("R")
+_log = logging.getLogger(__name__)
+_SESSION_SHARE = 0.8
+_AHEAD_TICKS = 3
+
+
+class ExactStage(Generic[S]):
+    """One stage of the stream under the exact protocol.
+
+    Args:
+        name: for the log.
+        port: the stream engine.
+        table: the state's table.
+        reducer: what the stage computes.
+        bucket_of: the bucket of a message's key.
+        batch_max: most events applied at once.
+        session_timeout_s: after how long the group takes a silent worker for dead.
+        stall_s: silence of a partition with unread messages after which it is read again.
+        clock: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        port: StagePort,
+        table: StateTable,
+        reducer: StageReducer[S],
+        bucket_of: Callable[[bytes], int],
+        *,
+        batch_max: int = 500,
+        session_timeout_s: float = 10.0,
+        stall_s: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.counts = StageCounts()
+        self._port = port
+        self._reducer = reducer
+        self._state = StageState(table, reducer)
+        self._bucket_of = bucket_of
+        self._batch_max = self._limit = batch_max
+        self._patience_s = _SESSION_SHARE * session_timeout_s
+        self._stall_s = stall_s
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._generation: int | None = None
+        self._epoch = 0
+        self._holes = HoleWatch(name, port, self.counts, clock)
+        self._times = PartitionClock()
+        self._ahead: dict[int, int] = {}
+
+    def forget(self) -> None:
+        """Drop every live state, as when partitions are revoked. A batch that is under way gives up."""
+        self._epoch += 1
+        self._state.forget()
+        self._holes.forget()
+        self._times.forget()
+        self._ahead.clear()
+        self.counts.forget_partitions()
+
+    async def process(self, arrivals: Sequence[Arrival]) -> list[int]:
+        """Take in a batch of messages.
+
+        Returns:
+            Which of them, by index, may be acknowledged.
+
+        Raises:
+            StateFormatError: a record of the state cannot be read, or be written for its size.
+            StateWriteError: the changelog has not taken the state.
+        """
+        async with self._lock:
+            handled: list[int] = []
+            start = 0
+            while start < len(arrivals):
+                chunk = arrivals[start : start + self._limit]
+                handled += [start + i for i in await self._guarded(self._process(chunk))]
+                start += len(chunk)
+            return handled
+
+    async def tick(self) -> None:
+        """Close what has been silent for long, and read stalled partitions again.
+
+        Raises:
+            StateAheadError: the state has read further than the topic reaches.
+            StateFormatError, StateWriteError: as `process`.
+        """
+        async with self._lock:
+            await self._guarded(self._tick())
+
+    async def _guarded(self, work: Awaitable[R]) -> R:
+        # Whatever goes wrong in the middle, also a cancellation, the live states may be ahead of what is written.
+        try:
+            return await work
+        except BaseException:
+            self.forget()
+            raise
+
+    def _begin(self) -> StageBatch[S] | None:
+        if not self._port.stable():
+            self._times.cut_off()
+            return None
+        if self._generation != self._port.generation():
+            self.forget()
+            self._generation = self._port.generation()
+        return StageBatch(self._epoch, self._clock())
+
+    async def _process(self, arrivals: Sequence[Arrival]) -> list[int]:
+        batch = self._begin()
+        if batch is None:
+            return []
+        for index, arrival in enumerate(arrivals):
+            if arrival.generation != self._generation:
+                self.counts.left_over += 1
+            elif await self._take(batch, arrival.event):
+                batch.handled.append(index)
+            if batch.epoch != self._epoch:
+                return []
+        self._apply(batch)
+        return batch.handled if await self._finish(batch) else []
+
+    async def _take(self, batch: StageBatch[S], event: StageEvent) -> bool:
+        partition = self._state.partition(event.partition)
+        self._times.heard(event.partition, self._clock())
+        if event.offset < partition.wanted:
+            self.counts.covered += 1
+            return True
+        if event.offset > partition.wanted:
+            if not await self._holes.passes(event.partition, partition.wanted, event.offset):
+                return False
+            if partition.known:
+                lost = event.offset - partition.wanted
+                self.counts.lost_offsets += lost
+                _log.error("offsets_lost stage=%s partition=%d count=%d", self.name, event.partition, lost)
+        self._holes.closed(event.partition)
+        partition.wanted = event.offset + 1
+        partition.time_s = event.time_s
+        batch.moved[event.partition] = partition
+        bucket = self._state.bucket(partition, self._bucket_of(event.key))
+        if event.offset > bucket.applied:
+            bucket.applied = event.offset
+            batch.work.append((event, partition, bucket))
+        return True
+
+    def _apply(self, batch: StageBatch[S]) -> None:
+        if not batch.work:
+            return
+        try:
+            batch.outputs = self._reducer.apply([e for e, _, _ in batch.work], [b.state for _, _, b in batch.work])
+            for _, partition, bucket in batch.work:
+                if (partition.number, bucket.number) not in batch.encoded:
+                    batch.changed(partition, bucket, self._reducer.encode(bucket.state))
+        except Exception:
+            _log.exception("batch_failed stage=%s events=%d retry=one_by_one", self.name, len(batch.work))
+            self._apply_one_by_one(batch)
+
+    def _apply_one_by_one(self, batch: StageBatch[S]) -> None:
+        batch.outputs = []
+        for _, partition, bucket in batch.work:
+            self._state.reload(partition, bucket)
+            batch.changed(partition, bucket, self._reducer.encode(bucket.state))
+        for event, partition, bucket in batch.work:
+            try:
+                outputs = self._reducer.apply([event], [bucket.state])
+                batch.changed(partition, bucket, self._reducer.encode(bucket.state))
+            except Exception as error:
+                place = (self.name, event.partition, event.offset)
+                _log.exception("event_rejected stage=%s partition=%d offset=%d", *place)
+                self.counts.rejected += 1
+                bucket.state = self._reducer.decode(batch.encoded[partition.number, bucket.number][2])
+                outputs = self._reducer.reject(event, error)
+            batch.outputs += outputs
+
+    async def _finish(self, batch: StageBatch[S]) -> bool:
+        """Send, check, write. Returns whether the batch counts."""
+        if not batch.moved:
+            return True
+        try:
+            await self._port.send(batch.outputs)
+        except TransientBrokerError as error:
+            _log.warning("outputs_not_taken stage=%s error=%s", self.name, error)
+            await self._abandon(batch)
+            return False
+        if self._clock() - batch.started > self._patience_s:
+            # A process that was paused; but should the batch be too much for the time there is, the next is smaller.
+            self._limit = max(1, self._limit // 2)
+            await self._abandon(batch)
+            return False
+        if not self._current(batch):
+            await self._abandon(batch)
+            return False
+        for partition, bucket, encoded in batch.encoded.values():
+            self._state.write_bucket(partition, bucket, encoded)
+        for partition in batch.moved.values():
+            self._state.write_position(partition)
+        await self._port.written()
+        if not self._current(batch):
+            return False
+        self.counts.events += len(batch.work)
+        for event, partition, _ in batch.work:
+            self.counts.wanted[event.partition] = partition.wanted
+            self.counts.processed_at[event.partition] = self._clock()
+        self._limit = min(self._batch_max, 2 * self._limit)
+        return True
+
+    def _current(self, batch: StageBatch[S]) -> bool:
+        return batch.epoch == self._epoch and self._port.stable() and self._port.generation() == self._generation
+
+    async def _abandon(self, batch: StageBatch[S]) -> None:
+        took_s = self._clock() - batch.started
+        _log.warning("batch_abandoned stage=%s events=%d took_s=%.1f", self.name, len(batch.work), took_s)
+        self.counts.abandoned += 1
+        stays = self._current(batch)
+        self.forget()
+        for number in batch.moved if stays else ():
+            self.counts.sent_back += 1
+            await self._port.seek(number, self._state.partition(number).wanted)
+
+    async def _tick(self) -> None:
+        batch = self._begin()
+        if batch is None:
+            return
+        try:
+            ends = await self._port.ends(self._port.assigned())
+        except TransientBrokerError as error:
+            _log.warning("ends_unknown stage=%s error=%s", self.name, error)
+            self._times.cut_off()
+            return
+        for number, end in ends.items():
+            if not self._current(batch):
+                return
+            partition = self._state.partition(number)
+            self.counts.wanted[number], self.counts.ends[number] = partition.wanted, end
+            if partition.wanted < end:
+                await self._look_for_stall(partition)
+            elif partition.wanted > end:
+                self._check_ahead(partition, end)
+            else:
+                self._ahead.pop(number, None)
+                quiet_s = self._times.at_end(number, self._clock())
+                self._tick_partition(batch, partition, partition.time_s + quiet_s)
+        await self._finish(batch)
+
+    async def _look_for_stall(self, partition: PartitionState[S]) -> None:
+        self._ahead.pop(partition.number, None)
+        if self._times.behind(partition.number, self._clock()) > self._stall_s:
+            _log.warning("stalled stage=%s partition=%d wanted=%d", self.name, partition.number, partition.wanted)
+            self._times.heard(partition.number, self._clock())
+            self.counts.sent_back += 1
+            await self._port.seek(partition.number, partition.wanted)
+
+    def _check_ahead(self, partition: PartitionState[S], end: int) -> None:
+        # A new leader may show an end that is a moment old.
+        times = self._ahead[partition.number] = self._ahead.get(partition.number, 0) + 1
+        if times >= _AHEAD_TICKS:
+            message = (
+                f"Stage {self.name}: the state wants offset {partition.wanted} of partition {partition.number}, whose "
+                f"end is {end}. The topic was made anew, or has lost messages: start under another app_id."
+            )
+            raise StateAheadError(message)
+
+    def _tick_partition(self, batch: StageBatch[S], partition: PartitionState[S], now_s: float) -> None:
+        for bucket in partition.buckets.values():
+            try:
+                outputs = self._reducer.tick(bucket.state, now_s)
+                if outputs is not None:
+                    batch.outputs += outputs
+                    batch.changed(partition, bucket, self._reducer.encode(bucket.state))
+            except Exception:
+                _log.exception("tick_failed stage=%s partition=%d", self.name, partition.number)
+                self.counts.tick_failures += 1
+                self._state.reload(partition, bucket)

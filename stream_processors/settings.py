@@ -1,0 +1,171 @@
+"""Settings of the worker: defaults, then a TOML or JSON file, then SPRINGBACK_* of the environment.
+
+A key inside a table is reached in the environment by two underscores: SPRINGBACK_KAFKA__SASL_USERNAME. Variables that
+name no setting of the worker are left to the other parts of springback.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from stream_processors.errors import SettingsError
+from stream_processors.kafka_connection import KafkaConnection
+from stream_processors.resilience.resilience_config import ResilienceConfig
+
+ENVIRONMENT_PREFIX = "SPRINGBACK_"
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that one worker is told. Times are seconds.
+
+    Attributes:
+        kafka: addresses and security of the brokers.
+        prefix: what every topic's name begins with; also part of the consumer group's name.
+        app_id: name of the application: consumer group and changelogs.
+        partitions: partitions of the topics.
+        replication: copies of each partition.
+        standby_replicas: workers that keep a warm copy of another's state.
+        buckets: into how many records a partition's state of open episodes is divided.
+        batch_max: most messages in one batch.
+        batch_within_s: longest wait for a batch to fill.
+        session_timeout_s: silence after which the broker takes a worker for dead.
+        rebalance_timeout_s: how long a group waits for its members. (On Tansu every join takes all of it.)
+        commit_interval_s: how often offsets are committed.
+        tick_interval_s: how often silent episodes and stalled partitions are looked for.
+        stall_s: silence of a partition with unread messages after which it is read again from where the state is.
+        recovery_bound_s: longest time to become ready; after it the worker ends with an error.
+        baseline_refresh_s: shortest time between two materialisations of changed baselines.
+        frozen_baseline: a baseline file to score by instead of the live baselines; empty for the live ones.
+        data_directory: where Faust keeps its own files; empty for a temporary one.
+        health_host: where the health endpoint listens.
+        health_port: its port; 0 takes a free one.
+        resilience: settings of the core.
+    """
+
+    kafka: KafkaConnection = KafkaConnection()
+    prefix: str = ""
+    app_id: str = "springback"
+    partitions: int = 4
+    replication: int = 1
+    standby_replicas: int = 0
+    buckets: int = 32
+    batch_max: int = 500
+    batch_within_s: float = 0.25
+    session_timeout_s: float = 10.0
+    rebalance_timeout_s: float = 10.0
+    commit_interval_s: float = 0.5
+    tick_interval_s: float = 1.0
+    stall_s: float = 5.0
+    recovery_bound_s: float = 120.0
+    baseline_refresh_s: float = 1.0
+    frozen_baseline: str = ""
+    data_directory: str = ""
+    health_host: str = "127.0.0.1"
+    health_port: int = 0
+    resilience: ResilienceConfig = ResilienceConfig()
+
+    @property
+    def group(self) -> str:
+        """The consumer group, which also begins the changelogs' names."""
+        return self.prefix + self.app_id
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for key in ("partitions", "replication", "buckets", "batch_max"):
+            _check_range(key, getattr(self, key), 1)
+        for key in ("batch_within_s", "commit_interval_s", "tick_interval_s", "stall_s", "baseline_refresh_s"):
+            _check_range(key, getattr(self, key), 0.01)
+        for key in ("session_timeout_s", "rebalance_timeout_s", "recovery_bound_s"):
+            _check_range(key, getattr(self, key), 1.0)
+        for key in ("standby_replicas", "health_port"):
+            _check_range(key, getattr(self, key), 0)
+
+
+def load_settings(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> WorkerSettings:
+    """The worker's settings.
+
+    Args:
+        file: a .toml or .json file.
+        environment: instead of the process's own.
+        overrides: what a command line says, by key (nested tables as nested mappings); above all else.
+
+    Raises:
+        SettingsError: a key is unknown, or its value is not what it must be.
+    """
+    merged: dict[str, Any] = {}
+    if file is not None:
+        merged = _from_file(file)
+    for path, text in _from_environment(os.environ if environment is None else environment):
+        _put(merged, path, text)
+    _merge(merged, overrides or {})
+    try:
+        return msgspec.convert(merged, WorkerSettings, strict=False)
+    except msgspec.ValidationError as error:
+        message = f"Settings: {error}. Given: {_without_secrets(merged)}."
+        raise SettingsError(message) from error
+
+
+def _check_range(key: str, value: float, least: float) -> None:
+    if not value >= least:
+        message = f"{key} is {value}, expected at least {least}"
+        raise ValueError(message)
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    if file.suffix not in (".toml", ".json"):
+        message = f"Settings file {str(file)!r}: expected a name that ends in .toml or .json."
+        raise SettingsError(message)
+    try:
+        data = file.read_bytes()
+        found = msgspec.toml.decode(data) if file.suffix == ".toml" else msgspec.json.decode(data)
+    except OSError as error:
+        message = f"Settings file {str(file)!r} cannot be read ({error.strerror})."
+        raise SettingsError(message) from error
+    except msgspec.DecodeError as error:
+        message = f"Settings file {str(file)!r} is not valid {file.suffix[1:].upper()}: {error}."
+        raise SettingsError(message) from error
+    if not isinstance(found, dict):
+        message = f"Settings file {str(file)!r} holds {type(found).__name__}, expected a table of keys."
+        raise SettingsError(message)
+    return found
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[list[str], str]]:
+    for name, text in sorted(environment.items()):
+        path = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+        if name.startswith(ENVIRONMENT_PREFIX) and path[0] in WorkerSettings.__struct_fields__:
+            yield path, text
+
+
+def _put(table: dict[str, Any], path: list[str], value: Any) -> None:
+    *above, last = path
+    for key in above:
+        inner = table.setdefault(key, {})
+        if not isinstance(inner, dict):
+            message = f"Settings: {key!r} is {inner!r}, expected a table, for {'.'.join(path)!r} is set too."
+            raise SettingsError(message)
+        table = inner
+    table[last] = value
+
+
+def _merge(table: dict[str, Any], over: Mapping[str, Any]) -> None:
+    for key, value in over.items():
+        if isinstance(value, Mapping):
+            inner = table.setdefault(key, {})
+            _merge(inner, value)
+        else:
+            table[key] = value
+
+
+def _without_secrets(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_secrets(value) if isinstance(value, Mapping) else "…" if "password" in key else value
+        for key, value in table.items()
+    }

@@ -1,0 +1,189 @@
+"""Every topic that springback uses: name, key, partitions, retention and cleanup policy, declared in one place."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
+from aiokafka.errors import TopicAlreadyExistsError, for_code  # type: ignore[import-untyped]
+
+from stream_processors.errors import TopicDeclarationError, TopicMismatchError
+
+_DAY_MS = 86_400_000
+_HOUR_MS = 3_600_000
+LARGEST_RECORD_BYTES = 16 * 1024 * 1024
+_DECLARE_TIMEOUT_S = 30.0
+
+STEPS = "steps"
+DEAD_LETTER = "steps-dead-letter"
+CONTRIBUTIONS = "baseline-contributions"
+BASELINES = "stage-baselines"
+WINDOWS = "rebound-windows"
+SUMMARIES = "episode-summaries"
+FAMILIES = "family-resilience"
+STATUS = "agent-status"
+GUIDANCE = "guidance"
+
+STEPS_TABLE = "steps-state"
+BASELINES_TABLE = "baselines-state"
+
+
+class TopicSpec(NamedTuple):
+    """One topic.
+
+    Attributes:
+        name: its name, without the prefix.
+        key: what its messages are keyed by.
+        cleanup: `delete` after the retention time, or `compact` to the latest record of each key.
+        retention_ms: how long records are kept; None where the topic is compacted.
+        single_partition: one partition whatever the others have, where the order of all records matters.
+        extra: further settings of the topic, by their Kafka names.
+    """
+
+    name: str
+    key: str
+    cleanup: Literal["delete", "compact"]
+    retention_ms: int | None = None
+    single_partition: bool = False
+    extra: tuple[tuple[str, str], ...] = ()
+
+    def config(self) -> dict[str, str]:
+        """The settings of the topic, by their Kafka names."""
+        retention = {} if self.retention_ms is None else {"retention.ms": str(self.retention_ms)}
+        return {"cleanup.policy": self.cleanup, **retention, **dict(self.extra)}
+
+
+_LARGE = ("max.message.bytes", str(LARGEST_RECORD_BYTES))
+# A state record may be large, and recovery must not read a day of old versions of it.
+_STATE = (
+    _LARGE,
+    ("min.cleanable.dirty.ratio", "0.1"),
+    ("segment.ms", str(_HOUR_MS)),
+)
+
+TOPICS: tuple[TopicSpec, ...] = (
+    # The broker's clock, not the producer's: it stands in where an agent has none.
+    TopicSpec(STEPS, "producer", "delete", 7 * _DAY_MS, extra=(("message.timestamp.type", "LogAppendTime"),)),
+    TopicSpec(DEAD_LETTER, "producer", "delete", 30 * _DAY_MS),
+    TopicSpec(CONTRIBUTIONS, "family", "delete", 7 * _DAY_MS, extra=(_LARGE,)),
+    # A family's own record follows its cells, so whoever reads it has read them.
+    TopicSpec(BASELINES, "cell", "compact", single_partition=True),
+    TopicSpec(WINDOWS, "agent", "delete", 30 * _DAY_MS),
+    TopicSpec(SUMMARIES, "family", "delete", 30 * _DAY_MS),
+    TopicSpec(FAMILIES, "family|method|version", "compact"),
+    TopicSpec(STATUS, "agent", "compact"),
+    TopicSpec(GUIDANCE, "agent", "delete", _DAY_MS),
+)
+
+
+def topic_name(name: str, prefix: str = "") -> str:
+    """The topic's name on the broker.
+
+    >>> topic_name("steps", "site-a.")
+    'site-a.steps'
+    """
+    return prefix + name
+
+
+def changelog_name(app_id: str, table: str) -> str:
+    """The name that Faust gives to a table's changelog."""
+    return f"{app_id}-{table}-changelog"
+
+
+def worker_topics(app_id: str) -> tuple[TopicSpec, ...]:
+    """The changelogs that hold the worker's state. Their names carry the application's id instead of the prefix."""
+    return tuple(
+        TopicSpec(changelog_name(app_id, table), "partition/bucket", "compact", extra=_STATE)
+        for table in (STEPS_TABLE, BASELINES_TABLE)
+    )
+
+
+async def declare_topics(
+    bootstrap: str,
+    *,
+    prefix: str = "",
+    app_id: str | None = None,
+    partitions: int = 4,
+    replication: int = 1,
+    client_options: Mapping[str, Any] | None = None,
+) -> dict[str, int]:
+    """Create whichever topics are missing, and check the partitions of those that exist.
+
+    Args:
+        bootstrap: HOST:PORT of the broker, several with commas between.
+        prefix: what the topics' names begin with.
+        app_id: the worker's application id, whose changelogs are declared too; none where not given.
+        partitions: partitions of each topic (one for `stage-baselines`).
+        replication: copies of each partition.
+        client_options: further options of aiokafka's clients (security).
+
+    Returns:
+        The topics and their partitions.
+
+    Raises:
+        TopicMismatchError: a topic exists with other partitions.
+        TopicDeclarationError: the broker refused a topic.
+    """
+    wanted = {
+        topic_name(spec.name, prefix): (spec, 1 if spec.single_partition else partitions) for spec in TOPICS
+    } | {spec.name: (spec, partitions) for spec in (worker_topics(app_id) if app_id is not None else ())}
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, **(client_options or {}))
+    await admin.start()
+    try:
+        existing = await _partitions_of_all(admin)
+        missing = [
+            NewTopic(name, count, replication, topic_configs=spec.config())
+            for name, (spec, count) in wanted.items()
+            if name not in existing
+        ]
+        if missing:
+            _check_created(await admin.create_topics(missing))
+        expected = {name: count for name, (_, count) in wanted.items()}
+        found = await _wait_until_known(admin, list(expected))
+    finally:
+        await admin.close()
+    check_partitions(found, expected)
+    return found
+
+
+def check_partitions(found: Mapping[str, int], expected: Mapping[str, int]) -> None:
+    """Raise TopicMismatchError where a topic has other partitions than expected."""
+    wrong = [f"{name} has {found[name]}, not {count}" for name, count in expected.items() if found[name] != count]
+    if wrong:
+        message = (
+            f"Topics exist with other partitions than asked for: {'; '.join(wrong)}. Ask for the partitions that they "
+            "have, use another prefix, or delete them (their messages are then lost)."
+        )
+        raise TopicMismatchError(message)
+
+
+async def _partitions_of_all(admin: AIOKafkaAdminClient) -> dict[str, int]:
+    return {
+        str(topic["topic"]): len(topic["partitions"])
+        for topic in await admin.describe_topics()
+        if topic["error_code"] == 0
+    }
+
+
+def _check_created(response: Any) -> None:
+    refused = []
+    for topic, code, *detail in response.topic_errors:
+        if code not in (0, TopicAlreadyExistsError.errno):
+            why = detail[0] if detail and detail[0] else for_code(code).__name__
+            refused.append(f"{topic}: {why}")
+    if refused:
+        message = f"The broker refused to create topics: {'; '.join(refused)}."
+        raise TopicDeclarationError(message)
+
+
+async def _wait_until_known(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, int]:
+    deadline = asyncio.get_running_loop().time() + _DECLARE_TIMEOUT_S
+    while True:
+        known = await _partitions_of_all(admin)
+        unknown = [name for name in names if not known.get(name)]
+        if not unknown:
+            return {name: known[name] for name in names}
+        if asyncio.get_running_loop().time() > deadline:
+            message = f"The broker created, but after {_DECLARE_TIMEOUT_S:.0f} s still does not list: {unknown}."
+            raise TopicDeclarationError(message)
+        await asyncio.sleep(0.05)
