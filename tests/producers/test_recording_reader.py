@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from producers.recording_reader import RecordedFrame, UnreadablePart, read_frames
@@ -29,7 +30,8 @@ def read(*paths: str | Path) -> tuple[list[RecordedFrame], list[UnreadablePart]]
 
 
 def steps_of(frames: list[RecordedFrame]) -> list[int]:
-    return [int(step) for recorded in frames for step in recorded.frame.steps["step"]]
+    columns = [recorded.frame.steps["step"] for recorded in frames]
+    return [step for column in columns if isinstance(column, np.ndarray) for step in column.tolist()]
 
 
 @pytest.fixture
