@@ -1,0 +1,129 @@
+"""The stream engine as one stage sees it: Faust's consumer, producer and table behind the port of the exact protocol."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+import aiokafka  # type: ignore[import-untyped]
+import faust  # type: ignore[import-untyped]
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+from faust.types import TP  # type: ignore[import-untyped]
+
+from stream_processors.errors import TransientBrokerError
+from stream_processors.kafka_connection import KafkaConnection
+from stream_processors.partitioned_table import PartitionedTable
+from stream_processors.stage_reducer import Output
+from stream_processors.topics import topic_name
+
+_ASK_TIMEOUT_S = 5.0
+_PROBE_WAIT_MS = 1000
+
+
+class FaustPort:
+    """A stage's seam to Faust.
+
+    Args:
+        app: the Faust application.
+        table: the stage's table.
+        source: name of the input topic, with its prefix.
+        prefix: what output topics' names begin with.
+        kafka: how to reach the broker apart from Faust.
+    """
+
+    def __init__(
+        self, app: faust.App, table: PartitionedTable, source: str, prefix: str, kafka: KafkaConnection
+    ) -> None:
+        self._app = app
+        self._table = table
+        self._source = source
+        self._prefix = prefix
+        self._kafka = kafka
+
+    def generation(self) -> int:
+        """The consumer group's generation just now."""
+        return int(self._app.consumer_generation_id)
+
+    def stable(self) -> bool:
+        """Whether no rebalance is on and the tables are recovered."""
+        return not (self._app.rebalancing or self._app.in_recovery or self._app.should_stop)
+
+    def assigned(self) -> set[int]:
+        """The input partitions that this worker holds."""
+        return {tp.partition for tp in self._app.consumer.assignment() if tp.topic == self._source}
+
+    async def seek(self, partition: int, offset: int) -> None:
+        """Read the partition again from the offset; one that is no longer held is left alone."""
+        if partition in self.assigned():
+            await self._app.consumer.seek(TP(self._source, partition), offset)
+
+    async def ends(self, partitions: Iterable[int]) -> Mapping[int, int]:
+        """The offsets that the partitions' next messages will get.
+
+        Raises:
+            TransientBrokerError: the broker did not say.
+        """
+        wanted = [TP(self._source, partition) for partition in partitions]
+        if not wanted:
+            return {}
+        try:
+            async with asyncio.timeout(_ASK_TIMEOUT_S):
+                ends = await self._app.consumer.highwaters(*wanted)
+        except (KafkaError, TimeoutError) as error:
+            message = f"the broker did not say where {self._source} ends: {error!r}"
+            raise TransientBrokerError(message) from error
+        return {tp.partition: int(end) for tp, end in ends.items() if end is not None}
+
+    async def first_offset(self, partition: int, offset: int) -> int:
+        """The first offset at or after the one given that the broker has a message at, or else where reading is then.
+
+        Asked through a consumer of its own: whatever Faust's has buffered or passed over plays no part.
+
+        Raises:
+            TransientBrokerError: the broker did not say.
+        """
+        place = aiokafka.TopicPartition(self._source, partition)
+        probe = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=self._kafka.bootstrap,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            **self._kafka.client_options(),
+        )
+        try:
+            async with asyncio.timeout(_ASK_TIMEOUT_S):
+                await probe.start()
+                probe.assign([place])
+                probe.seek(place, offset)
+                records = (await probe.getmany(place, timeout_ms=_PROBE_WAIT_MS, max_records=1)).get(place)
+                return int(records[0].offset if records else await probe.position(place))
+        except (KafkaError, TimeoutError) as error:
+            message = f"the broker did not say what {self._source} holds from {offset} on: {error!r}"
+            raise TransientBrokerError(message) from error
+        finally:
+            await probe.stop()
+
+    async def send(self, outputs: Sequence[Output]) -> None:
+        """Send the outputs and wait until the broker has them.
+
+        Raises:
+            TransientBrokerError: it has not taken them all.
+        """
+        producer = self._app.producer
+        try:
+            sent = [
+                await producer.send(
+                    topic_name(output.topic, self._prefix), output.key, output.value, None, None, list(output.headers)
+                )
+                for output in outputs
+            ]
+            for acknowledgement in sent:
+                await acknowledgement
+        except (KafkaError, faust.exceptions.ProducerSendError, TimeoutError) as error:
+            message = f"the broker has not taken {len(outputs)} outputs: {error!r}"
+            raise TransientBrokerError(message) from error
+
+    async def written(self) -> None:
+        """Wait until the changelog has all that was put into the table.
+
+        Raises:
+            StateWriteError: it has not taken it all.
+        """
+        await self._table.written()

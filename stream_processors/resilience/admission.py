@@ -1,0 +1,195 @@
+"""Which rows of a batch are taken in, and by which open episode: sessions, ends, duplicates and gaps.
+
+The rules go frame by frame in the order of arrival, and inside a frame by step, so that the outcome does not depend
+on how frames were gathered into batches.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from producers.step_table import StepTable, TableEpisode
+from stream_processors.resilience.readings import EpisodeKey, EpisodeTraits, Outcome
+from stream_processors.resilience.resilience_config import ResilienceConfig
+from stream_processors.resilience.signals import Ints
+from stream_processors.resilience.tracker_state import AgentState, LearningState, OpenEpisode, TrackerState
+
+SKEW_SMOOTHING = 0.1
+
+
+@dataclass(slots=True)
+class Slot:
+    """An open episode that a batch touches, and how it ends in this batch, if it does.
+
+    `ended_s` is None where nobody said when: the time of its last step stands for it.
+    """
+
+    agent: AgentState
+    episode: OpenEpisode
+    outcome: Outcome | None = None
+    ended_s: float | None = None
+
+
+@dataclass(slots=True)
+class Admission:
+    """What of a batch is taken in: the episodes it touches, the agents it speaks of, and the rows that count.
+
+    `order` are the table's accepted rows, episode by episode and by step inside one; `slot` is each one's position in
+    `slots`. Shape: (n,) both.
+    """
+
+    slots: list[Slot] = field(default_factory=list)
+    agents: list[AgentState] = field(default_factory=list)
+    order: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    slot: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def admit(table: StepTable, states: list[TrackerState], config: ResilienceConfig) -> Admission:
+    """Open, end and abort episodes as the frames say, and choose the rows that count. Mutates the states.
+
+    Args:
+        table: the batch.
+        states: the bucket state of each of the table's frames.
+        config: settings of the core.
+    """
+    admission = Admission()
+    slot_of_key: dict[EpisodeKey, int] = {}
+    ends = {end.episode: end for end in table.ends}
+    # Position in `slots` of each of the table's episodes; -1 for copies of what is over, whose rows are dropped.
+    slot_of_episode = np.full(len(table.episodes), -1, dtype=np.int64)
+    agent_of_episode: list[AgentState] = []
+
+    def slot_for(agent: AgentState, episode: OpenEpisode) -> int:
+        position = slot_of_key.setdefault(episode.key, len(admission.slots))
+        if position == len(admission.slots):
+            admission.slots.append(Slot(agent, episode))
+        return position
+
+    for number, entry in enumerate(table.episodes):
+        frame = table.frames[entry.frame]
+        agent = _agent_of(states[entry.frame], entry, frame.frame.producer, frame.frame.session)
+        agent_of_episode.append(agent)
+        agent.seen_s, agent.changed = max(agent.seen_s, frame.broker_time_s), True
+        session = frame.frame.session
+        if session != agent.session:
+            if session in agent.closed_sessions:
+                continue
+            for open_episode in list(agent.open.values()):
+                slot = admission.slots[slot_for(agent, open_episode)]
+                _end(slot, "aborted", None, config)
+            agent.closed_sessions = [*agent.closed_sessions, agent.session][-config.remembered_sessions :]
+            agent.session, agent.ended = session, []
+        episode = agent.open.get(entry.header.episode)
+        if episode is None:
+            if _memory_hash(session, entry.header.episode) in agent.ended:
+                continue
+            episode = _opened(entry, session, frame.broker_time_s, config)
+            agent.open[entry.header.episode] = episode
+        episode.seen_s = max(episode.seen_s, frame.broker_time_s)
+        position = slot_for(agent, episode)
+        slot_of_episode[number] = position
+        if number in ends:
+            _end(admission.slots[position], ends[number].end.outcome, ends[number].time_s, config)
+    _choose_rows(admission, table, slot_of_episode, agent_of_episode)
+    _note_clocks(table, agent_of_episode)
+    admission.agents = list({agent.agent: agent for agent in agent_of_episode}.values())
+    return admission
+
+
+def forget_episode(agent: AgentState, episode: OpenEpisode, config: ResilienceConfig) -> None:
+    """Take an ended episode out of the open ones, and remember that it is over."""
+    del agent.open[episode.key.episode]
+    if episode.key.session == agent.session:
+        mark = _memory_hash(episode.key.session, episode.key.episode)
+        agent.ended = [*agent.ended, mark][-config.remembered_episodes :]
+
+
+def _agent_of(state: TrackerState, entry: TableEpisode, producer: str, session: str) -> AgentState:
+    name = entry.header.agent
+    agent = state.agents.get(name)
+    if agent is None:
+        agent = state.agents[name] = AgentState(agent=name, producer=producer, session=session)
+    agent.producer = producer
+    return agent
+
+
+def _opened(entry: TableEpisode, session: str, now_s: float, config: ResilienceConfig) -> OpenEpisode:
+    header = entry.header
+    traits = EpisodeTraits(
+        family=header.family,
+        task=header.task or header.episode,
+        method=header.method,
+        version=header.version,
+        reference=header.reference,
+        stress=header.stress,
+        perturbation=header.perturbation,
+        perturbation_name=header.perturbation_name,
+        magnitude=header.magnitude,
+        attack=header.attack,
+    )
+    learns = header.reference or config.learn_from == "success"
+    return OpenEpisode(
+        key=EpisodeKey(header.agent, session, header.episode),
+        traits=traits,
+        started_s=now_s,
+        seen_s=now_s,
+        last_time_s=now_s,
+        learning=LearningState() if learns else None,
+    )
+
+
+def _end(slot: Slot, outcome: Outcome, time_s: float | None, config: ResilienceConfig) -> None:
+    slot.outcome, slot.ended_s = outcome, time_s
+    forget_episode(slot.agent, slot.episode, config)
+
+
+def _memory_hash(session: str, episode: str) -> int:
+    text = f"{len(session)}:{session}{episode}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def _choose_rows(
+    admission: Admission, table: StepTable, slot_of_episode: Ints, agent_of_episode: list[AgentState]
+) -> None:
+    """Order the rows by episode, and leave out those at or below the last step seen before them."""
+    slot_of_row = slot_of_episode[table.episode]
+    order = np.argsort(slot_of_row, kind="stable")
+    order = order[np.searchsorted(slot_of_row[order], 0) :]
+    slot, step = slot_of_row[order], table.step[order]
+    if len(order):
+        last_steps = np.array([s.episode.last_step for s in admission.slots], dtype=np.int64)
+        first = np.r_[True, slot[1:] != slot[:-1]]
+        before = np.where(first, last_steps[slot], np.r_[-1, step[:-1]])
+        if not (step > before).all():
+            starts = np.flatnonzero(first)
+            for start, stop in zip(starts, np.r_[starts[1:], len(step)], strict=True):
+                highest = np.maximum.accumulate(np.r_[last_steps[slot[start]], step[start:stop]])
+                before[start:stop] = highest[:-1]
+            fresh = step > before
+            order, slot = order[fresh], slot[fresh]
+    admission.order, admission.slot = order, slot
+    dropped = np.ones(len(table.step), dtype=bool)
+    dropped[order] = False
+    for number, copies in zip(*np.unique(table.episode[dropped], return_counts=True), strict=True):
+        agent_of_episode[number].count(duplicate_steps=int(copies))
+
+
+def _note_clocks(table: StepTable, agent_of_episode: list[AgentState]) -> None:
+    """Follow each agent's clock skew, and count the times that the broker's stand in for."""
+    rows_of_episode = np.flatnonzero(np.r_[table.episode[1:] != table.episode[:-1], True]) if len(table.step) else []
+    for row in rows_of_episode:
+        number = int(table.episode[row])
+        agent, frame = agent_of_episode[number], table.frames[table.episodes[number].frame]
+        if table.clocked[row]:
+            skew = float(table.time_s[row]) - frame.broker_time_s
+            agent.time_s = float(table.time_s[row])
+            agent.clock_skew_s = (
+                skew if agent.clock_skew_s is None else agent.clock_skew_s + SKEW_SMOOTHING * (skew - agent.clock_skew_s)
+            )
+    first_of_frame: dict[int, AgentState] = {}
+    for entry, agent in zip(table.episodes, agent_of_episode, strict=True):
+        first_of_frame.setdefault(entry.frame, agent)
+    for frame_number in np.flatnonzero(table.replaced_times).tolist():
+        if frame_number in first_of_frame:
+            first_of_frame[frame_number].count(replaced_times=int(table.replaced_times[frame_number]))

@@ -1,0 +1,202 @@
+"""Stage baselines on the wire and on disk: contributions, records of the compacted topic, and the exported file.
+
+The compacted topic holds one record per cell and one per family (reference count, largest sums, frozen flag). A
+record's key is a MessagePack array: [family] or [family, mode, progress bin, residual bin].
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from stream_processors.resilience.anchor import AnchorGrid
+from stream_processors.resilience.stage_baseline import (
+    BASELINE_SCHEMA_VERSION,
+    SUMS_WIDTH,
+    CellKey,
+    EpisodeContribution,
+    FamilyBaseline,
+    LargestSums,
+    StageBaseline,
+    sums_matrix,
+)
+
+
+class BaselineFormatError(ValueError):
+    """A baseline record or file is not what this version of springback can read."""
+
+
+class BaselineReplacement(msgspec.Struct, frozen=True, kw_only=True, tag="replace"):
+    """Put this baseline in the place of what was learned of a family: the message that an import sends.
+
+    `request` names the import; it is shown in the family's record, so that the importer sees its work done.
+    """
+
+    family: str
+    request: str
+    baseline: FamilyBaseline
+    schema_version: int = BASELINE_SCHEMA_VERSION
+
+
+class FamilyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The family's own record on the compacted topic."""
+
+    references: int
+    largest: list[LargestSums]
+    frozen: bool
+    request: str = ""
+    schema_version: int = BASELINE_SCHEMA_VERSION
+
+
+class StoredCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell in a baseline file: its place and its sums (n, mean, upper triangle of M2)."""
+
+    mode: str
+    progress_bin: int
+    residual_bin: int
+    sums: list[float]
+
+
+class StoredFamily(msgspec.Struct, frozen=True, kw_only=True):
+    """One family in a baseline file."""
+
+    references: int
+    largest: list[LargestSums]
+    cells: list[StoredCell]
+
+
+class BaselineFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole baseline file: JSON, so that people can read it and other tools can make it."""
+
+    schema_version: int
+    grid: AnchorGrid
+    families: dict[str, StoredFamily]
+
+
+Contribution = EpisodeContribution | BaselineReplacement
+_encoder = msgspec.msgpack.Encoder()
+_contribution_decoder = msgspec.msgpack.Decoder(Contribution)
+_record_decoder = msgspec.msgpack.Decoder(FamilyRecord)
+
+
+def encode_contribution(contribution: Contribution) -> bytes:
+    """The contribution as MessagePack, tagged with its kind."""
+    return _encoder.encode(contribution)
+
+
+def decode_contribution(data: bytes) -> Contribution:
+    """The contribution in a message's value.
+
+    Raises:
+        msgspec.ValidationError: the bytes are no contribution.
+    """
+    return _contribution_decoder.decode(data)
+
+
+def family_record_key(family: str) -> bytes:
+    """The key of a family's own record."""
+    return _encoder.encode([family])
+
+
+def baseline_records(
+    family: str, baseline: FamilyBaseline, cells: Iterable[CellKey], request: str = ""
+) -> Iterator[tuple[bytes, bytes | None]]:
+    """Key and value of the compacted topic's records for these cells, the family's own record last.
+
+    A cell that the baseline does not hold becomes a tombstone (value None).
+    """
+    for cell in cells:
+        yield _encoder.encode([family, *cell]), baseline.cells.get(cell)
+    record = FamilyRecord(
+        references=baseline.references, largest=baseline.largest, frozen=baseline.frozen, request=request
+    )
+    yield family_record_key(family), _encoder.encode(record)
+
+
+def apply_record(baseline: StageBaseline, key: bytes, value: bytes | None) -> FamilyRecord | None:
+    """Take a record of the compacted topic into a baseline. Returns the family's record, if it was one.
+
+    Raises:
+        BaselineFormatError: the key or the value is not in this format, or of a newer version.
+    """
+    try:
+        family, *cell = msgspec.msgpack.decode(key, type=list[Any])
+        known = baseline.families.setdefault(str(family), FamilyBaseline())
+        if cell:
+            mode, progress_bin, residual_bin = cell
+            place = (str(mode), int(progress_bin), int(residual_bin))
+            if value is None:
+                known.cells.pop(place, None)
+            else:
+                _check_sums(sums_matrix(value), f"cell {place} of family {family!r}")
+                known.cells[place] = value
+            return None
+        if value is None:
+            del baseline.families[str(family)]
+            return None
+        record = _record_decoder.decode(value)
+    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+        message = f"unreadable stage-baseline record with key {key!r}: {error}"
+        raise BaselineFormatError(message) from error
+    _check_version(record.schema_version, f"stage-baseline record of family {family!r}")
+    known.references, known.largest, known.frozen = record.references, record.largest, record.frozen
+    return record
+
+
+def dump_baseline(baseline: StageBaseline) -> bytes:
+    """The baseline as a file's content (indented JSON, exact floats, families and cells in sorted order)."""
+    families = {
+        name: StoredFamily(
+            references=family.references,
+            largest=family.largest,
+            cells=[
+                StoredCell(
+                    mode=mode, progress_bin=p, residual_bin=q, sums=sums_matrix(family.cells[mode, p, q])[0].tolist()
+                )
+                for mode, p, q in sorted(family.cells)
+            ],
+        )
+        for name, family in sorted(baseline.families.items())
+    }
+    content = BaselineFile(schema_version=BASELINE_SCHEMA_VERSION, grid=baseline.grid, families=families)
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
+def load_baseline(data: bytes) -> StageBaseline:
+    """The baseline in a file's content.
+
+    Raises:
+        BaselineFormatError: the content is no baseline, or of a newer version; says what is wrong and where.
+    """
+    try:
+        content = msgspec.json.decode(data, type=BaselineFile)
+    except msgspec.MsgspecError as error:
+        message = f"not a baseline file: {error}; expected what `springback baseline export` writes"
+        raise BaselineFormatError(message) from error
+    _check_version(content.schema_version, "baseline file")
+    families = {}
+    for name, stored in content.families.items():
+        cells = {}
+        for cell in stored.cells:
+            place = (cell.mode, cell.progress_bin, cell.residual_bin)
+            sums = np.array(cell.sums, dtype="<f8")
+            _check_sums(sums.reshape(1, -1), f"cell {place} of family {name!r}")
+            cells[place] = sums.tobytes()
+        families[name] = FamilyBaseline(cells=cells, references=stored.references, largest=list(stored.largest))
+    return StageBaseline(families=families, grid=content.grid)
+
+
+def _check_version(version: int, what: str) -> None:
+    if version > BASELINE_SCHEMA_VERSION:
+        message = (
+            f"{what} has schema_version {version}; this version of springback reads up to "
+            f"{BASELINE_SCHEMA_VERSION}: upgrade springback, or export the baseline again with this version"
+        )
+        raise BaselineFormatError(message)
+
+
+def _check_sums(rows: np.ndarray[Any, np.dtype[np.float64]], what: str) -> None:
+    if rows.shape != (1, SUMS_WIDTH) or not np.isfinite(rows).all() or rows[0, 0] < 1:
+        message = f"{what}: expected {SUMS_WIDTH} finite numbers (n >= 1, mean, M2), got shape {rows.shape}"
+        raise BaselineFormatError(message)

@@ -1,0 +1,168 @@
+"""Scoring all rows of a batch at once: signals, anchors, intensity, lost cycles and cost terms (equations 1 to 3)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from producers.step_table import StepTable
+from stream_processors.resilience.admission import Admission
+from stream_processors.resilience.excess import Intensity, excess, intensity
+from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from stream_processors.resilience.rebound_window import WalkRows, WindowConfig
+from stream_processors.resilience.recovery_cost import CostTerms, cost_terms, remaining_work
+from stream_processors.resilience.signals import N_SIGNALS, Bools, Floats, Ints, cycle_times
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRows:
+    """The accepted rows of a batch, episode by episode. Shape: (n,) each, signals (n, 8).
+
+    Attributes:
+        slot: position of the row's episode in the admission's slots.
+        starts: first row of each episode present; `stops` the row after its last.
+        missing: steps that never came before this one.
+        signals: the vector x; its cycle time is NaN where unknown.
+        progress_before: p that the step started from; the bins are those of the anchor.
+        clock_reset: the producer's clock ran backwards here.
+    """
+
+    slot: Ints
+    starts: Ints
+    stops: Ints
+    step: Ints
+    time_s: Floats
+    clocked: Bools
+    mode: Ints
+    missing: Ints
+    progress: Floats
+    propositions: Floats
+    violation: Floats
+    signals: Floats
+    progress_before: Floats
+    progress_bin: Ints
+    residual_bin: Ints
+    clock_reset: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRows:
+    """Those rows that a baseline exists for. `at` are their positions in the batch rows; shape (m,) each.
+
+    `starts`/`stops` bound each slot's rows, by slot number (an empty range where it has none).
+    """
+
+    at: Ints
+    starts: Ints
+    stops: Ints
+    intensity: Intensity
+    remaining: Floats
+    lost: Floats
+    terms: CostTerms
+
+
+def batch_rows(table: StepTable, admission: Admission, baseline: MaterialisedBaseline) -> BatchRows:
+    """Gather the accepted rows, with what stood before each step."""
+    order, slot = admission.order, admission.slot
+    first = np.r_[True, slot[1:] != slot[:-1]][: len(slot)]
+    starts = np.flatnonzero(first)
+    episodes = [s.episode for s in admission.slots]
+
+    def before(column: np.ndarray, remembered: list[float]) -> np.ndarray:
+        shifted = np.roll(column, 1)
+        shifted[starts] = np.array(remembered, dtype=column.dtype)[slot[starts]]
+        return shifted
+
+    step, time_s, clocked = table.step[order], table.time_s[order], table.clocked[order]
+    progress, propositions = table.progress[order], table.propositions[order]
+    progress_before = before(progress, [e.progress for e in episodes])
+    propositions_before = before(propositions, [e.propositions for e in episodes])
+    missing = step - before(step, [e.last_step for e in episodes]) - 1
+    clocked_before = before(clocked, [e.last_clocked for e in episodes])
+    time_before = before(time_s, [e.last_time_s for e in episodes])
+    cycle_s, clock_reset = cycle_times(
+        table.cycle_time_s[order], time_s, time_before, clocked & clocked_before & (missing == 0)
+    )
+    signals = np.empty((len(order), N_SIGNALS))
+    columns = (
+        table.planning_s[order],
+        table.perception_s[order],
+        table.travel[order],
+        table.retries[order],
+        progress - progress_before,
+        propositions - propositions_before,
+        table.risk[order],
+        cycle_s,
+    )
+    for position, column in enumerate(columns):
+        signals[:, position] = column
+    return BatchRows(
+        slot=slot,
+        starts=starts,
+        stops=np.r_[starts[1:], len(slot)][: len(starts)],
+        step=step,
+        time_s=time_s,
+        clocked=clocked,
+        mode=table.mode[order],
+        missing=missing,
+        progress=progress,
+        propositions=propositions,
+        violation=table.violation[order],
+        signals=signals,
+        progress_before=progress_before,
+        progress_bin=baseline.grid.progress_bin(progress_before),
+        residual_bin=baseline.grid.residual_bin(propositions_before),
+        clock_reset=clock_reset,
+    )
+
+
+def score(
+    rows: BatchRows, mode_names: list[str], admission: Admission, baseline: MaterialisedBaseline
+) -> ScoredRows:
+    """Score every row whose family has a baseline.
+
+    Lost cycles of a row compare it with the scored row before it in its episode; they are 0 at the first (ours).
+    """
+    episodes = [s.episode for s in admission.slots]
+    families = list(dict.fromkeys(e.traits.family for e in episodes))
+    number = {name: i for i, name in enumerate(families)}
+    family = np.array([number[e.traits.family] for e in episodes], dtype=np.int64)[rows.slot]
+    cell_of_row = baseline.rows_of(families, mode_names, family, rows.mode, (rows.progress_bin, rows.residual_bin))
+    at = np.flatnonzero(cell_of_row >= 0)
+    cell, slot, step = cell_of_row[at], rows.slot[at], rows.step[at]
+    signals = rows.signals[at]
+    level = intensity(excess(signals, cell, baseline.cells), cell, baseline.cells)
+    remaining = remaining_work(rows.progress_before[at], cell, baseline.cells)
+    numbers = np.arange(len(episodes))
+    starts, stops = np.searchsorted(slot, numbers, "left"), np.searchsorted(slot, numbers, "right")
+    begun = starts[starts < stops]
+    step_before, remaining_before = np.roll(step, 1), np.roll(remaining, 1)
+    remembered = [episodes[i] for i in slot[begun].tolist()]
+    step_before[begun] = [e.scored_step for e in remembered]
+    remaining_before[begun] = [e.remaining for e in remembered]
+    lost = (step - step_before) + remaining - remaining_before
+    lost[begun[[e.scored_step < 0 for e in remembered]]] = 0.0
+    terms = cost_terms(signals[:, -1], level, cell, baseline.cells)
+    return ScoredRows(at, starts, stops, level, remaining, lost, terms)
+
+
+def walk_rows(rows: BatchRows, scored: ScoredRows, mode_names: list[str], config: WindowConfig) -> WalkRows:
+    """The scored rows as the plain lists that the walk reads."""
+    effort_gain, delay_gain = config.increments(scored.intensity.total, scored.lost)
+    at, terms = scored.at, scored.terms
+    return WalkRows(
+        step=rows.step[at].tolist(),
+        time_s=rows.time_s[at].tolist(),
+        mode=[mode_names[code] for code in rows.mode[at].tolist()],
+        progress_bin=rows.progress_bin[at].tolist(),
+        residual_bin=rows.residual_bin[at].tolist(),
+        work=scored.remaining.tolist(),
+        intensity=scored.intensity.total.tolist(),
+        lost=scored.lost.tolist(),
+        effort_gain=effort_gain.tolist(),
+        delay_gain=delay_gain.tolist(),
+        total=terms.total.tolist(),
+        cognitive=terms.cognitive.tolist(),
+        physical=terms.physical.tolist(),
+        debt=terms.debt.tolist(),
+        seconds=terms.seconds.tolist(),
+    )

@@ -1,0 +1,181 @@
+"""The episode tracker: step events in; windows, summaries, statuses and baseline contributions out.
+
+One call takes a whole batch. The rows are admitted, scored together, and only the detectors' walk goes row by row.
+Time comes with the rows or as an argument; nothing here reads a clock.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from producers.step_table import StepTable
+from stream_processors.resilience.admission import Admission, Slot, admit, forget_episode
+from stream_processors.resilience.batch_scoring import BatchRows, ScoredRows, batch_rows, score, walk_rows
+from stream_processors.resilience.episode_learning import contribution, learn
+from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from stream_processors.resilience.readings import AgentStatus, EpisodeSummary, WindowReading, WindowState
+from stream_processors.resilience.rebound_window import WalkRows, WindowEvent, walk
+from stream_processors.resilience.resilience_config import ResilienceConfig
+from stream_processors.resilience.stage_baseline import EpisodeContribution
+from stream_processors.resilience.tracker_readings import (
+    agent_status,
+    episode_summary,
+    window_reading,
+    window_state_at_end,
+)
+from stream_processors.resilience.tracker_state import AgentState, OpenEpisode, TrackerState
+
+
+@dataclass(slots=True)
+class TrackerOutputs:
+    """What a call of the tracker found, in an order that is a function of the input."""
+
+    windows: list[WindowReading] = field(default_factory=list)
+    summaries: list[EpisodeSummary] = field(default_factory=list)
+    statuses: list[AgentStatus] = field(default_factory=list)
+    contributions: list[EpisodeContribution] = field(default_factory=list)
+
+
+class EpisodeTracker:
+    """The reducer of step events. It holds settings only; all state is in the `TrackerState`s that it is given."""
+
+    def __init__(self, config: ResilienceConfig) -> None:
+        self.config = config
+
+    def track(
+        self, table: StepTable, states: Sequence[TrackerState], baseline: MaterialisedBaseline
+    ) -> TrackerOutputs:
+        """Take in a batch of frames.
+
+        Args:
+            table: the batch's rows, checked.
+            states: the bucket state of each of the table's frames (one object where frames share a bucket); mutated.
+            baseline: what to score by.
+        """
+        outputs = TrackerOutputs()
+        admission = admit(table, list(states), self.config)
+        rows = batch_rows(table, admission, baseline)
+        scored = score(rows, table.mode_names, admission, baseline)
+        plain = walk_rows(rows, scored, table.mode_names, self.config.window)
+        events = [
+            self._walk_episode(slot, plain, int(start), int(stop), baseline)
+            for slot, start, stop in zip(admission.slots, scored.starts, scored.stops, strict=True)
+        ]
+        outside_windows = self.config.learn_from == "success"
+        learn(rows, table.mode_names, admission, events, baseline.grid, outside_windows)
+        _advance(rows, table.mode_names, admission, scored)
+        for slot, happened in zip(admission.slots, events, strict=True):
+            _report_windows(slot.episode, happened, outputs)
+            if slot.outcome is not None:
+                self._finish(slot, outputs)
+        for agent in admission.agents:
+            self._report_agent(agent, agent.seen_s, outputs)
+        return outputs
+
+    def close_idle(self, state: TrackerState, now_s: float) -> TrackerOutputs:
+        """Close the episodes that have been silent for longer than the idle timeout, and report what has changed.
+
+        Args:
+            state: one bucket; mutated.
+            now_s: the present by the broker's clock, in seconds since the epoch.
+        """
+        outputs = TrackerOutputs()
+        for agent in state.agents.values():
+            for episode in list(agent.open.values()):
+                if now_s - episode.seen_s > self.config.idle_timeout_s:
+                    forget_episode(agent, episode, self.config)
+                    agent.changed = True
+                    self._finish(Slot(agent, episode, "aborted"), outputs)
+            if agent.changed:
+                self._report_agent(agent, now_s, outputs)
+        return outputs
+
+    def _walk_episode(
+        self, slot: Slot, rows: WalkRows, start: int, stop: int, baseline: MaterialisedBaseline
+    ) -> list[WindowEvent]:
+        if start == stop:
+            return []
+        episode, config = slot.episode, self.config.window
+        family = baseline.families[episode.traits.family]
+        learning = episode.learning
+        if learning is not None:
+            learning.calibrating = learning.calibrating and family.mature
+            learning.sums.run(rows, start, stop)
+        return walk(episode.detectors, rows, start, stop, config.alarm_bounds(family.bounds), config)
+
+    def _finish(self, slot: Slot, outputs: TrackerOutputs) -> None:
+        """Close what the end of an episode leaves open, and say how it went."""
+        episode, outcome = slot.episode, slot.outcome or "aborted"
+        window = episode.detectors.window
+        if window is not None:
+            number = episode.costs.windows
+            episode.costs.add(window.tally)
+            state = window_state_at_end(outcome)
+            outputs.windows.append(
+                window_reading(episode, number, state, window.cause, window.alarm_step, window.tally)
+            )
+            episode.detectors.window = None
+        if outcome == "aborted":
+            slot.agent.count(aborted_episodes=1)
+        ended_s = episode.last_time_s if slot.ended_s is None else slot.ended_s
+        outputs.summaries.append(episode_summary(episode, outcome, ended_s))
+        if outcome == "success":
+            learned = contribution(episode)
+            if learned is not None:
+                outputs.contributions.append(learned)
+
+    def _report_agent(self, agent: AgentState, now_s: float, outputs: TrackerOutputs) -> None:
+        if now_s - agent.reported_s >= self.config.status_interval_s:
+            agent.reported_s, agent.changed = now_s, False
+            outputs.statuses.append(agent_status(agent))
+
+
+def _advance(rows: BatchRows, mode_names: list[str], admission: Admission, scored: ScoredRows) -> None:
+    """Bring the open episodes up to the last row that they had in this batch."""
+    if not len(rows.starts):
+        return
+    sums = {
+        name: np.add.reduceat(column, rows.starts).tolist()
+        for name, column in (
+            ("missing", rows.missing),
+            ("violation", rows.violation),
+            ("clock_resets", rows.clock_reset.astype(np.int64)),
+        )
+    }
+    lasts, counts = (rows.stops - 1).tolist(), (rows.stops - rows.starts).tolist()
+    for i, (last, count) in enumerate(zip(lasts, counts, strict=True)):
+        slot = admission.slots[rows.slot[last]]
+        episode = slot.episode
+        episode.last_step = int(rows.step[last])
+        episode.last_time_s = float(rows.time_s[last])
+        episode.last_clocked = bool(rows.clocked[last])
+        episode.progress = float(rows.progress[last])
+        episode.propositions = float(rows.propositions[last])
+        episode.mode = mode_names[rows.mode[last]]
+        episode.steps += count
+        episode.missing += sums["missing"][i]
+        episode.violation += sums["violation"][i]
+        number = int(rows.slot[last])
+        start, stop = int(scored.starts[number]), int(scored.stops[number])
+        episode.unscored += count - (stop - start)
+        if start < stop:
+            level, at = scored.intensity, stop - 1
+            episode.scored_step = int(rows.step[scored.at[at]])
+            episode.remaining = float(scored.remaining[at])
+            episode.intensity = (
+                float(level.total[at]),
+                float(level.cognitive[at]),
+                float(level.physical[at]),
+                float(level.debt[at]),
+            )
+        slot.agent.count(steps=count, missing_steps=sums["missing"][i], clock_resets=sums["clock_resets"][i])
+
+
+def _report_windows(episode: OpenEpisode, events: list[WindowEvent], outputs: TrackerOutputs) -> None:
+    for event in events:
+        number = episode.costs.windows
+        state: WindowState = "recovered" if event.closed else "open"
+        outputs.windows.append(window_reading(episode, number, state, event.cause, event.alarm_step, event.tally))
+        if event.closed:
+            episode.costs.add(event.tally)

@@ -1,0 +1,34 @@
+"""Every number of the resilience core that a user may set, with the defaults that the tests and figures stand on."""
+
+from typing import Literal
+
+import msgspec
+
+from stream_processors.resilience.anchor import AnchorGrid
+from stream_processors.resilience.rebound_window import WindowConfig
+from stream_processors.resilience.stage_baseline import BaselineConfig
+
+
+class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the core (ours, where the paper leaves a value open).
+
+    Attributes:
+        grid: bins of the anchor.
+        baseline: shrinkage and calibration of stage baselines.
+        window: detectors of the rebound window.
+        learn_from: `reference` learns from reference episodes that end in success; `success` from every successful
+            episode, without the steps inside rebound windows, for fleets that have no clean runs.
+        idle_timeout_s: silence after which an open episode is closed as aborted, in seconds.
+        status_interval_s: shortest time between two statuses of one agent, in seconds.
+        remembered_episodes: ended episodes remembered per agent and session, so that late copies are dropped.
+        remembered_sessions: closed sessions remembered per agent, for the same reason.
+    """
+
+    grid: AnchorGrid = AnchorGrid()
+    baseline: BaselineConfig = BaselineConfig()
+    window: WindowConfig = WindowConfig()
+    learn_from: Literal["reference", "success"] = "reference"
+    idle_timeout_s: float = 300.0
+    status_interval_s: float = 1.0
+    remembered_episodes: int = 1024
+    remembered_sessions: int = 8

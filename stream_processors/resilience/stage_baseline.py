@@ -1,0 +1,124 @@
+"""Stage baselines as they are learned: per family, the sums of every leaf cell, mergeable in any order.
+
+A cell is an anchor without its family: (mode, progress bin, residual bin). Only leaves are kept; the coarser levels
+that back-off needs are merges of leaves and are worked out when a baseline is materialised.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from stream_processors.resilience.anchor import AnchorGrid
+from stream_processors.resilience.readings import EpisodeKey
+from stream_processors.resilience.running_moments import Moments, merge_groups
+from stream_processors.resilience.signals import N_SAMPLE, Floats
+
+BASELINE_SCHEMA_VERSION = 1
+CellKey = tuple[str, int, int]
+"""Mode, progress bin, residual bin."""
+
+SUMS_WIDTH = 1 + N_SAMPLE + N_SAMPLE * (N_SAMPLE + 1) // 2
+
+
+class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How cells are smoothed and alarms calibrated (ours).
+
+    Attributes:
+        pseudo_counts: kappa, the weight of the level above in a cell's estimate.
+        calibration_episodes: reference episodes from which on a family's alarm bounds are calibrated.
+        calibration_rank: the quantile of the reference episodes' largest sums that becomes the bound.
+        calibration_floor: the smallest calibrated bound.
+        mature_episodes: reference episodes that a family's live baseline must hold before an episode's largest sums
+            count for calibration: sums against a baseline of one or two episodes say nothing of the task.
+        calibration_memory: how many of the latest largest sums are kept.
+        contribution_memory: how many of the latest contributions are remembered, to count each once.
+    """
+
+    pseudo_counts: float = 20.0
+    calibration_episodes: int = 20
+    calibration_rank: float = 0.95
+    calibration_floor: float = 5.0
+    mature_episodes: int = 10
+    calibration_memory: int = 1024
+    contribution_memory: int = 4096
+
+
+class LargestSums(msgspec.Struct, frozen=True, array_like=True):
+    """The largest value that each detector's sum reached in one reference episode, run through without a stop."""
+
+    effort: float
+    delay: float
+
+
+class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
+    """What one reference episode teaches: the sums of the cells that it passed through.
+
+    `sums` is little-endian float64, one row (n, mean, M2) per cell. `largest` is absent while the family had no
+    mature baseline to score the episode by.
+    """
+
+    family: str
+    key: EpisodeKey
+    cells: tuple[CellKey, ...]
+    sums: bytes
+    largest: LargestSums | None = None
+    schema_version: int = BASELINE_SCHEMA_VERSION
+
+
+class FamilyBaseline(msgspec.Struct, kw_only=True):
+    """Everything learned of one task family; also the state that `learn_baselines` keeps for it."""
+
+    cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
+    references: int = 0
+    largest: list[LargestSums] = msgspec.field(default_factory=list)
+    frozen: bool = False
+    recent: list[EpisodeKey] = msgspec.field(default_factory=list)
+    schema_version: int = BASELINE_SCHEMA_VERSION
+
+    def add(self, contribution: EpisodeContribution, config: BaselineConfig) -> set[CellKey]:
+        """Take in one episode; a contribution seen before changes nothing.
+
+        Returns:
+            The cells that changed: empty if the contribution was a repetition or this baseline is frozen.
+        """
+        if self.frozen or contribution.key in self.recent:
+            return set()
+        self.references += 1
+        if contribution.largest is not None:
+            self.largest = [*self.largest, contribution.largest][-config.calibration_memory :]
+        self.recent = [*self.recent, contribution.key][-config.contribution_memory :]
+        self.merge_cells(contribution.cells, sums_matrix(contribution.sums))
+        return set(contribution.cells)
+
+    def merge_cells(self, cells: Iterable[CellKey], sums: Floats) -> None:
+        """Merge sums into the cells named. Shape: sums (k, SUMS_WIDTH), one row per cell."""
+        self.cells.update(merge_into_cells(self.cells, list(cells), sums))
+
+
+class StageBaseline(msgspec.Struct, kw_only=True):
+    """The learned baselines of every family."""
+
+    families: dict[str, FamilyBaseline] = msgspec.field(default_factory=dict)
+    grid: AnchorGrid = AnchorGrid()
+
+    def add(self, contribution: EpisodeContribution, config: BaselineConfig) -> set[CellKey]:
+        """Take in one episode, in its own family. Returns the cells that changed."""
+        return self.families.setdefault(contribution.family, FamilyBaseline()).add(contribution, config)
+
+
+def sums_matrix(packed: bytes) -> Floats:
+    """The rows (n, mean, M2) that the bytes hold. Shape: (k, SUMS_WIDTH)."""
+    return np.frombuffer(packed, dtype="<f8").reshape(-1, SUMS_WIDTH)
+
+
+def merge_into_cells(known: dict[CellKey, bytes], cells: list[CellKey], sums: Floats) -> dict[CellKey, bytes]:
+    """What the named cells hold once the sums are merged in: the update to `known`, which itself stays as it was."""
+    met = [cell for cell in dict.fromkeys(cells) if cell in known]
+    number = {cell: i for i, cell in enumerate(dict.fromkeys([*met, *cells]))}
+    codes = np.array([number[cell] for cell in [*met, *cells]], dtype=np.int64)
+    rows = np.concatenate([sums_matrix(b"".join(known[cell] for cell in met)), sums])
+    merged_codes, merged = merge_groups(codes, Moments.unpacked(rows, N_SAMPLE))
+    by_number = list(number)
+    packed = merged.packed()
+    return {by_number[code]: packed[i].tobytes() for i, code in enumerate(merged_codes.tolist())}
