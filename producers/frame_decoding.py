@@ -46,7 +46,7 @@ def _wire_decoder(cells: dict[str, Any], encoding: Any) -> Any:
             ("producer", Identifier),
             ("session", Identifier),
             ("episodes", tuple[EpisodeHeader, ...], ()),
-            ("steps", steps | None, None),  # type: ignore[operator]
+            ("steps", steps | None, None),
             ("ends", tuple[EpisodeEnd, ...], ()),
         ],
     )

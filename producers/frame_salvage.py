@@ -43,10 +43,10 @@ def salvage_frame(document: object) -> StepFrame:
     return StepFrame(
         producer=_identifier(document, "producer"),
         session=_identifier(document, "session"),
-        episodes=tuple(_header(i, entry, faults) for i, entry in enumerate(_entries(document, "episodes"))),
+        episodes=tuple(read_header(i, entry, faults) for i, entry in enumerate(_entries(document, "episodes"))),
         steps=_columns(document.get("steps"), faults),
         ends=tuple(
-            end for i, entry in enumerate(_entries(document, "ends")) if (end := _end(i, entry, faults)) is not None
+            end for i, entry in enumerate(_entries(document, "ends")) if (end := read_end(i, entry, faults)) is not None
         ),
         faults=tuple(faults),
     )
@@ -101,12 +101,14 @@ def _check_table(columns: dict[str, StepColumn]) -> None:
         )
 
 
-def _header(index: int, entry: object, faults: list[PartFault]) -> EpisodeHeader:
+def read_header(index: int, entry: object, faults: list[PartFault]) -> EpisodeHeader:
+    """The header in a document; `UNUSABLE_HEADER` and a fault where it is none."""
     header = _convert("episodes", index, entry, EpisodeHeader, faults)
     return UNUSABLE_HEADER if header is None else header
 
 
-def _end(index: int, entry: object, faults: list[PartFault]) -> EpisodeEnd | None:
+def read_end(index: int, entry: object, faults: list[PartFault]) -> EpisodeEnd | None:
+    """The end in a document; None and a fault where it is none. Broken navigation fields are left out of it."""
     if not isinstance(entry, dict) or entry.get("navigation") is None:
         return _convert("ends", index, entry, EpisodeEnd, faults)
     fields = {key: value for key, value in entry.items() if key != "navigation"}

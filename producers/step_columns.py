@@ -96,4 +96,5 @@ def is_absent(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     >>> is_absent(np.array([0.5, ABSENT, np.nan])).tolist()
     [False, True, False]
     """
-    return values.view(np.int64) == ABSENT_BITS
+    absent: npt.NDArray[np.bool_] = values.view(np.int64) == ABSENT_BITS
+    return absent
