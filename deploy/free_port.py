@@ -18,11 +18,19 @@ def free_port() -> int:
     choose = random.SystemRandom()
     for _ in range(_TRIES):
         port = choose.choice(_PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue  # held by another; the next try takes another port
+        if is_free(port):
             return port
     message = f"none of {_TRIES} ports from {_PORTS.start} to {_PORTS.stop - 1} that were tried is free on 127.0.0.1"
     raise OSError(message)
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of 127.0.0.1 now."""
+    with socket.socket() as probe:
+        # Without this option, connections of a server that has just ended would still hold its port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,46 @@
+import socket
+import struct
+import threading
+
+import pytest
+
+from deploy.broker_probe import cluster_id, split_address
+from deploy.free_port import free_port
+
+
+@pytest.mark.parametrize(
+    "address", ["localhost", "localhost:", ":9092", "localhost:0", "localhost:65536", "localhost:9o92", "a:²", ""]
+)
+def test_what_is_no_address_is_told(address: str) -> None:
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        split_address(address)
+
+
+def test_nobody_listening_is_no_broker() -> None:
+    assert cluster_id(f"127.0.0.1:{free_port()}") is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        struct.pack(">iiiih", 14, 20_260, 0, 1, 0),
+        b"",
+        b"\0\0",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        bytes(16),
+        b"\0\0\0\x0c" + bytes(12),
+    ],
+)
+def test_another_kind_of_server_is_no_broker(answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert cluster_id(f"127.0.0.1:{server.getsockname()[1]}") is None
+        thread.join()
