@@ -58,9 +58,7 @@ def _group(reading: EpisodeSummary | WindowReading) -> tuple[str, str, float]:
     return traits.family, traits.method, min(STRESS_GRID, key=lambda point: abs(point - traits.stress))
 
 
-def _row(
-    group: tuple[str, str, float], episodes: list[EpisodeSummary], windows: list[WindowReading]
-) -> FamilyRow:
+def _row(group: tuple[str, str, float], episodes: list[EpisodeSummary], windows: list[WindowReading]) -> FamilyRow:
     family, method, stress = group
     seen = [episode for episode in episodes if not episode.censored]
     scored = [episode for episode in seen if episode.recovery_cost is not None]

@@ -11,8 +11,8 @@ from itertools import islice
 import numpy as np
 
 from producers.frame_validation import tabulate
-from producers.step_table import ArrivedFrame, RejectedRow
 from producers.step_frame import StepFrame
+from producers.step_table import ArrivedFrame, RejectedRow
 from stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
 from stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
 from stream_processors.resilience.readings import AgentStatus, EpisodeSummary, WindowReading

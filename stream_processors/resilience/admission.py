@@ -177,16 +177,15 @@ def _choose_rows(
 
 def _note_clocks(table: StepTable, agent_of_episode: list[AgentState]) -> None:
     """Follow each agent's clock skew, and count the times that the broker's stand in for."""
-    rows_of_episode = np.flatnonzero(np.r_[table.episode[1:] != table.episode[:-1], True]) if len(table.step) else []
-    for row in rows_of_episode:
+    last_rows = np.flatnonzero(np.r_[table.episode[1:] != table.episode[:-1], True][: len(table)])
+    for row in last_rows.tolist():
         number = int(table.episode[row])
         agent, frame = agent_of_episode[number], table.frames[table.episodes[number].frame]
         if table.clocked[row]:
             skew = float(table.time_s[row]) - frame.broker_time_s
             agent.time_s = float(table.time_s[row])
-            agent.clock_skew_s = (
-                skew if agent.clock_skew_s is None else agent.clock_skew_s + SKEW_SMOOTHING * (skew - agent.clock_skew_s)
-            )
+            known = skew if agent.clock_skew_s is None else agent.clock_skew_s
+            agent.clock_skew_s = known + SKEW_SMOOTHING * (skew - known)
     first_of_frame: dict[int, AgentState] = {}
     for entry, agent in zip(table.episodes, agent_of_episode, strict=True):
         first_of_frame.setdefault(entry.frame, agent)

@@ -115,9 +115,7 @@ def batch_rows(table: StepTable, admission: Admission, baseline: MaterialisedBas
     )
 
 
-def score(
-    rows: BatchRows, mode_names: list[str], admission: Admission, baseline: MaterialisedBaseline
-) -> ScoredRows:
+def score(rows: BatchRows, mode_names: list[str], admission: Admission, baseline: MaterialisedBaseline) -> ScoredRows:
     """Score every row whose family has a baseline.
 
     Lost cycles of a row compare it with the scored row before it in its episode; they are 0 at the first (ours).

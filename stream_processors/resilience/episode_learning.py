@@ -1,5 +1,7 @@
 """What an open episode would teach the stage baseline, gathered batch by batch and handed over at its end."""
 
+import itertools
+
 import numpy as np
 
 from stream_processors.resilience.admission import Admission
@@ -64,7 +66,9 @@ def learn(
             absorb(learning, visited, sums)
 
 
-def gather(rows: BatchRows, at: Ints, mode_names: list[str], grid: AnchorGrid) -> dict[int, tuple[list[CellKey], Floats]]:
+def gather(
+    rows: BatchRows, at: Ints, mode_names: list[str], grid: AnchorGrid
+) -> dict[int, tuple[list[CellKey], Floats]]:
     """Sums of the cells that each episode passed through, from the rows at these positions.
 
     Returns:
@@ -80,7 +84,7 @@ def gather(rows: BatchRows, at: Ints, mode_names: list[str], grid: AnchorGrid) -
     bounds = np.flatnonzero(np.r_[True, slots[1:] != slots[:-1], True]).tolist()
     return {
         int(slots[start]): (cells[start:stop], packed[start:stop])
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
+        for start, stop in itertools.pairwise(bounds)
     }
 
 

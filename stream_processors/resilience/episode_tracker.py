@@ -43,9 +43,7 @@ class EpisodeTracker:
     def __init__(self, config: ResilienceConfig) -> None:
         self.config = config
 
-    def track(
-        self, table: StepTable, states: Sequence[TrackerState], baseline: MaterialisedBaseline
-    ) -> TrackerOutputs:
+    def track(self, table: StepTable, states: Sequence[TrackerState], baseline: MaterialisedBaseline) -> TrackerOutputs:
         """Take in a batch of frames.
 
         Args:

@@ -66,7 +66,11 @@ class CellEstimates:
 
 @dataclass(frozen=True, slots=True)
 class FamilyIndex:
-    """Where a family's anchors find their row. `rows` has shape (modes + 1, P, Q); the last mode is for unknown ones."""
+    """Where a family's anchors find their row, and its alarm bounds.
+
+    `rows` has shape (modes + 1, P, Q); the last mode stands for unknown ones. `mature` says that the baseline holds
+    enough reference episodes for largest sums by it to count for calibration.
+    """
 
     modes: dict[str, int]
     rows: Ints
@@ -224,7 +228,7 @@ def _estimates(shrunk: _Shrunk, family_mean: Floats) -> CellEstimates:
 def _stacked(parts: list[CellEstimates]) -> CellEstimates:
     if not parts:
         nothing = np.zeros(0)
-        square = [np.zeros((0, d, d)) for d in (2, 2, 3)]
-        return CellEstimates(np.zeros((0, N_SIGNALS)), np.zeros((0, N_EXCESS)), *square, nothing, nothing)
+        pair, triple = np.zeros((0, 2, 2)), np.zeros((0, 3, 3))
+        return CellEstimates(np.zeros((0, N_SIGNALS)), np.zeros((0, N_EXCESS)), pair, pair, triple, nothing, nothing)
     names = CellEstimates.__slots__
     return CellEstimates(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

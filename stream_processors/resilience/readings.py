@@ -13,7 +13,7 @@ import msgspec
 READING_SCHEMA_VERSION = 1
 
 WindowState = Literal["open", "recovered", "unrecovered", "censored"]
-WindowCause = Literal["effort", "delay", "both"]
+WindowCause = Literal["effort", "delay", "effort+delay"]
 Outcome = Literal["success", "failure", "timeout", "aborted"]
 
 

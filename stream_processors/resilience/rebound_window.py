@@ -84,7 +84,7 @@ class WalkRows(NamedTuple):
 
 
 class OpenWindowState(msgspec.Struct):
-    """A window that is open: what caused it, its sums so far, and the re-entry that its calm steps may turn out to be."""
+    """A window that is open: its cause, its sums so far, and the re-entry that its calm steps may turn out to be."""
 
     cause: WindowCause
     alarm_step: int
@@ -165,7 +165,7 @@ def walk(
                 tallies.append(extend(state.effort_candidate, rows, effort_from, i + 1))
             if by_delay:
                 tallies.append(extend(state.delay_candidate, rows, delay_from, i + 1))
-            cause: WindowCause = "both" if by_effort and by_delay else "effort" if by_effort else "delay"
+            cause: WindowCause = "effort+delay" if by_effort and by_delay else "effort" if by_effort else "delay"
             tally = min(tallies, key=lambda candidate: candidate.departure_step)
             window = OpenWindowState(cause=cause, alarm_step=rows.step[i], tally=tally)
             events.append(WindowEvent(i, False, cause, window.alarm_step, msgspec.structs.replace(tally)))

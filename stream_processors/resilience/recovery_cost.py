@@ -83,6 +83,4 @@ class Tally(msgspec.Struct, array_like=True):
     def channel_costs(self) -> ChannelCosts:
         """C_rec of the stretch by channel."""
         scale = 1.0 / (self.work + COST_EPSILON)
-        return ChannelCosts(
-            cognitive=self.cognitive * scale, physical=self.physical * scale, debt=self.debt * scale
-        )
+        return ChannelCosts(cognitive=self.cognitive * scale, physical=self.physical * scale, debt=self.debt * scale)

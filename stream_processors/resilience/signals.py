@@ -11,8 +11,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-SIGNAL_NAMES = ("planning_s", "perception_s", "travel", "retries", "progress_gain", "proposition_gain", "risk", "cycle_s")
-N_SIGNALS = len(SIGNAL_NAMES)
+N_SIGNALS = 8
+"""planning_s, perception_s | travel, retries | progress gain, proposition gain, risk | cycle_time_s."""
 COGNITIVE, PHYSICAL, DEBT = slice(0, 2), slice(2, 4), slice(4, 7)
 GAINS = slice(4, 6)
 RISK, CYCLE = 6, 7
@@ -26,9 +26,7 @@ EPSILON_ABSOLUTE = np.array([1e-3, 1e-3, 1e-2, 0.1, 1e-3, 1e-3, 1e-2])
 """Smallest meaningful amount of each excess signal: s, s, m, count, share, share, risk (ours)."""
 
 
-def cycle_times(
-    given: Floats, time_s: Floats, time_before: Floats, comparable: Bools
-) -> tuple[Floats, Bools]:
+def cycle_times(given: Floats, time_s: Floats, time_before: Floats, comparable: Bools) -> tuple[Floats, Bools]:
     """Cycle time of each step: as given, else the time since the step before.
 
     Units: seconds. Shape: all (n,). NaN in `given` says that the producer gave none; `comparable` marks rows whose
