@@ -29,7 +29,7 @@ def family_table_view(rows: Iterable[FamilyRow], title: str = "Resilience by fam
             row.method,
             f"{row.stress:.1f}",
             _episodes(row),
-            "–" if row.success_rate is None else f"{row.success_rate:.0%}",
+            "-" if row.success_rate is None else f"{row.success_rate:.0%}",
             str(row.windows),
             "/".join(str(row.windows_by_state.get(state, 0)) for state in _STATES),
             "/".join(str(row.windows_by_cause.get(cause, 0)) for cause in _CAUSES),
@@ -54,4 +54,4 @@ def _episodes(row: FamilyRow) -> str:
 
 
 def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return "-" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
