@@ -1,0 +1,72 @@
+"""How far the workers are behind their input, as the broker knows it."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
+
+_METADATA_AGE_MS = 10_000
+
+
+class BrokerLag:
+    """Frames in each partition of a topic after a consumer group's committed offset.
+
+    It asks on behalf of the group but never joins it, takes no message and commits nothing. Commits are a hint only
+    (the workers' own state says how far they have read), good enough for a gauge.
+
+    Args:
+        bootstrap: HOST:PORT of the broker, several with commas between.
+        topic: the workers' input.
+        group: the workers' consumer group.
+        client_options: further options of aiokafka's consumer (security).
+    """
+
+    def __init__(
+        self, bootstrap: str, topic: str, group: str, *, client_options: Mapping[str, Any] | None = None
+    ) -> None:
+        self._topic = topic
+        self._consumer = AIOKafkaConsumer(
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            enable_auto_commit=False,
+            metadata_max_age_ms=_METADATA_AGE_MS,
+            **(client_options or {}),
+        )
+
+    async def __aenter__(self) -> Self:
+        """Connect. Raises a `KafkaError` where the broker is away."""
+        # An assignment makes the client keep the topic's partitions in mind; paused, it fetches nothing of it.
+        first = TopicPartition(self._topic, 0)
+        self._consumer.assign([first])
+        self._consumer.pause(first)
+        try:
+            await self._consumer.start()
+        except BaseException:
+            await self._consumer.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Disconnect."""
+        await self._consumer.stop()
+
+    async def read(self) -> dict[int, int]:
+        """Frames behind, by partition; all that the broker keeps where nothing was committed.
+
+        Raises:
+            KafkaError: the broker is away, or the topic unknown.
+        """
+        known = self._consumer.partitions_for_topic(self._topic) or {0}
+        partitions = [TopicPartition(self._topic, partition) for partition in sorted(known)]
+        ends = await self._consumer.end_offsets(partitions)
+        begins = await self._consumer.beginning_offsets(partitions)
+        behind = {}
+        for partition in partitions:
+            committed = await self._consumer.committed(partition)
+            # Retention may have taken frames that nobody has read, and a topic made anew starts below the commit.
+            read = max(committed or 0, begins[partition])
+            behind[partition.partition] = max(0, ends[partition] - read)
+        return behind

@@ -1,0 +1,17 @@
+"""The errors of this folder: what can go wrong between the readings and where they are shown or kept."""
+
+
+class SinkError(RuntimeError):
+    """A sink could not do its work; the message says what to do about it."""
+
+
+class SinkUnavailableError(SinkError):
+    """What the sink writes to is away for now. The same call may be made again, and is."""
+
+
+class MetricLabelsError(SinkError):
+    """A series was named with other labels than the metric catalogue declares: a fault of ours."""
+
+
+class MetricsAddressError(SinkError):
+    """The metrics page cannot be served at the address that was given."""

@@ -1,0 +1,61 @@
+"""A sink that keeps readings in memory: for tests, notebooks and short runs. It grows with every new reading."""
+
+from sinks.sink import DeadLetter
+from stream_processors.resilience.readings import AgentStatus, EpisodeKey, EpisodeSummary, Reading, WindowReading
+
+
+class MemorySink:
+    """Every distinct window and summary in the order of arrival, the latest status of each agent, and dead letters."""
+
+    def __init__(self) -> None:
+        self._windows: dict[tuple[EpisodeKey, int, bool], WindowReading] = {}
+        self._summaries: dict[EpisodeKey, EpisodeSummary] = {}
+        self._dead_letters: dict[bytes, DeadLetter] = {}
+        self.statuses: dict[str, AgentStatus] = {}
+
+    @property
+    def name(self) -> str:
+        """What the sink is called."""
+        return "memory"
+
+    @property
+    def windows(self) -> list[WindowReading]:
+        """The distinct window readings, opened and closed."""
+        return list(self._windows.values())
+
+    @property
+    def closed_windows(self) -> list[WindowReading]:
+        """The distinct windows that have closed."""
+        return [window for window in self._windows.values() if window.state != "open"]
+
+    @property
+    def summaries(self) -> list[EpisodeSummary]:
+        """The distinct summaries."""
+        return list(self._summaries.values())
+
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        """The distinct dead letters."""
+        return list(self._dead_letters.values())
+
+    def write(self, reading: Reading) -> None:
+        """Keep the reading, unless it is a repetition."""
+        match reading:
+            case WindowReading():
+                self._windows.setdefault(reading.identity, reading)
+            case EpisodeSummary():
+                self._summaries.setdefault(reading.identity, reading)
+            case AgentStatus():
+                held = self.statuses.get(reading.agent)
+                if held is None or held.seen_s <= reading.seen_s:
+                    self.statuses[reading.agent] = reading
+
+    def write_dead_letter(self, letter: DeadLetter) -> None:
+        """Keep the dead letter, unless it is a repetition."""
+        self._dead_letters.setdefault(letter.identity, letter)
+
+    def flush(self) -> None:
+        """There is nothing to do: what was written is there."""
+
+    def close(self) -> None:
+        """There is nothing to let go of; what was written stays readable."""

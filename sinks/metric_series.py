@@ -1,0 +1,137 @@
+"""The values of all series, by the metric catalogue: the one place where numbers enter them.
+
+A NaN that is added to a counter, or observed by a histogram, stays there for good: so whatever is not finite, or would
+make a counter run backwards, is refused here and counted.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.utils import floatToGoString
+
+from sinks.errors import MetricLabelsError
+from sinks.label_values import LabelValue, clean_label_value
+from stream_processors.resilience.exporter_metrics import REFUSED_VALUES
+from stream_processors.resilience.metric_spec import MetricSpec
+
+Labels = tuple[LabelValue, ...]
+
+
+class _Distribution:
+    __slots__ = ("counts", "sum")
+
+    def __init__(self, buckets: int) -> None:
+        self.counts = [0] * (buckets + 1)
+        self.sum = 0.0
+
+
+class MetricSeries:
+    """Counters, gauges and histograms in memory. Not safe between threads: its owner locks.
+
+    Args:
+        catalogue: the metrics that there are. Those without labels begin at 0, except gauges, which begin absent.
+    """
+
+    def __init__(self, catalogue: Iterable[MetricSpec]) -> None:
+        self._catalogue = tuple(catalogue)
+        self._values: dict[str, dict[Labels, float]] = {}
+        self._distributions: dict[str, dict[Labels, _Distribution]] = {}
+        for spec in self._catalogue:
+            if spec.kind == "histogram":
+                self._distributions[spec.name] = {}
+            else:
+                self._values[spec.name] = {(): 0.0} if spec.kind == "counter" and not spec.labels else {}
+
+    def accepts(self, spec: MetricSpec, value: float) -> bool:
+        """Whether a value may enter a series of the metric; one that may not is counted as refused."""
+        if math.isfinite(value):
+            return True
+        self.refuse(spec)
+        return False
+
+    def refuse(self, spec: MetricSpec) -> None:
+        """Count a value as kept out of the metric's series."""
+        self.add(REFUSED_VALUES, 1, clean_label_value(spec.name))
+
+    def add(self, spec: MetricSpec, amount: float, *labels: LabelValue) -> None:
+        """Raise a counter; an amount below 0 is refused."""
+        series = self._values[spec.name]
+        risen = series.get(_checked(spec, labels), 0.0) + amount
+        if amount < 0:
+            self.refuse(spec)
+        elif self.accepts(spec, risen):
+            series[labels] = risen
+
+    def set(self, spec: MetricSpec, value: float, *labels: LabelValue) -> None:
+        """Set a gauge, or an info's one series."""
+        _checked(spec, labels)
+        if self.accepts(spec, value):
+            self._values[spec.name][labels] = value
+
+    def replace(self, spec: MetricSpec, values: Mapping[Labels, float]) -> None:
+        """Let a gauge have these series and no others."""
+        self._values[spec.name] = {
+            _checked(spec, labels): value for labels, value in values.items() if self.accepts(spec, value)
+        }
+
+    def observe(self, spec: MetricSpec, value: float, *labels: LabelValue) -> None:
+        """Count a value in a histogram."""
+        series = self._distributions[spec.name]
+        found = series.get(_checked(spec, labels)) or _Distribution(len(spec.buckets))
+        if self.accepts(spec, found.sum + value):
+            found.sum += value
+            found.counts[bisect_left(spec.buckets, value)] += 1
+            series[labels] = found
+
+    def values(self, spec: MetricSpec) -> Mapping[Labels, float]:
+        """The series of a counter, gauge or info, by their labels' values."""
+        return self._values[spec.name]
+
+    def families(self, wanted: Iterable[MetricSpec] | None = None) -> Iterator[Metric]:
+        """The series as Prometheus' client writes them: of all metrics, or of those wanted."""
+        for spec in self._catalogue if wanted is None else wanted:
+            if spec.kind == "histogram":
+                yield _histogram_family(spec, self._distributions[spec.name])
+            else:
+                yield _scalar_family(spec, self._values[spec.name])
+
+
+def _checked(spec: MetricSpec, labels: Labels) -> Labels:
+    if len(labels) != len(spec.labels):
+        message = f"{spec.name} was given the label values {labels}, expected one for each of {spec.labels}."
+        raise MetricLabelsError(message)
+    return labels
+
+
+def _scalar_family(spec: MetricSpec, series: Mapping[Labels, float]) -> Metric:
+    if spec.kind == "info":
+        info = InfoMetricFamily(spec.name.removesuffix("_info"), spec.help)
+        for labels in series:
+            info.add_metric([], dict(zip(spec.labels, labels, strict=True)))
+        return info
+    kind = CounterMetricFamily if spec.kind == "counter" else GaugeMetricFamily
+    family = kind(spec.name, spec.help, labels=spec.labels)
+    for labels, value in series.items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _histogram_family(spec: MetricSpec, series: Mapping[Labels, _Distribution]) -> Metric:
+    family = HistogramMetricFamily(spec.name, spec.help, labels=spec.labels)
+    bounds = [*map(floatToGoString, spec.buckets), "+Inf"]
+    for labels, found in series.items():
+        running = 0
+        cumulative = []
+        for bound, count in zip(bounds, found.counts, strict=True):
+            running += count
+            cumulative.append((bound, float(running)))
+        family.add_metric(labels, cumulative, found.sum)
+    return family

@@ -1,0 +1,148 @@
+"""Readings as Prometheus metrics: a collector whose page is computed when it is asked for."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+
+from sinks.agent_board import AgentBoard
+from sinks.label_values import clean_label_value
+from sinks.metric_series import MetricSeries
+from sinks.reading_fold import ReadingFold
+from sinks.sink import DeadLetter
+from stream_processors.resilience import exporter_metrics as own_metrics
+from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
+from stream_processors.resilience.metric_catalogue import FRAMES_BEHIND, METRIC_CATALOGUE
+from stream_processors.resilience.readings import READING_SCHEMA_VERSION, Reading
+
+
+class SeriesBounds(NamedTuple):
+    """What keeps the number of series, and the memory behind them, bounded.
+
+    Attributes:
+        agents: agents with series of their own (five each).
+        agent_ttl_s: silence after which an agent's series go away.
+        groups: distinct (family, method, version); each has at most some 400 series, mostly fewer than 100.
+        reasons: distinct reasons of dead letters.
+        remembered: identities remembered of each kind of reading, about 150 bytes each.
+        remembered_agents: agents whose last counts are remembered, some 500 bytes each.
+    """
+
+    agents: int = 500
+    agent_ttl_s: float = 900.0
+    groups: int = 100
+    reasons: int = 50
+    remembered: int = 200_000
+    remembered_agents: int = 50_000
+
+
+class PrometheusSink:
+    """A sink, and a collector for a Prometheus registry.
+
+    Until `caught_up` is called the page holds the exporter's own metrics alone: half-folded counters would look like
+    resets, and what follows them like a burst.
+
+    Args:
+        registry: where it registers itself.
+        bounds: how many series there may be.
+        version: of the product, as the page tells it.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        *,
+        bounds: SeriesBounds | None = None,
+        version: str = "unknown",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        bounds = bounds or SeriesBounds()
+        self._clock = clock
+        # The page is asked for on the HTTP server's threads.
+        self._lock = threading.Lock()
+        self._series = MetricSeries(METRIC_CATALOGUE)
+        agents = AgentBoard(
+            self._series, cap=bounds.agents, ttl_s=bounds.agent_ttl_s, remembered=bounds.remembered_agents
+        )
+        self._fold = ReadingFold(
+            self._series,
+            agents,
+            group_cap=bounds.groups,
+            reason_cap=bounds.reasons,
+            remembered=bounds.remembered,
+        )
+        self._series.set(
+            own_metrics.EXPORTER, 1, clean_label_value(version), clean_label_value(str(READING_SCHEMA_VERSION))
+        )
+        self._series.set(own_metrics.CAUGHT_UP, 0)
+        self._series.set(own_metrics.BROKER_REACHABLE, 0)
+        self._caught_up = False
+        registry.register(self)
+
+    @property
+    def name(self) -> str:
+        """What the sink is called."""
+        return "prometheus"
+
+    def write(self, reading: Reading) -> None:
+        """Fold one reading into the series."""
+        with self._lock:
+            self._fold.fold(reading, self._clock())
+
+    def write_dead_letter(self, letter: DeadLetter) -> None:
+        """Count that something could not be used."""
+        with self._lock:
+            self._fold.fold_dead_letter(letter)
+
+    def flush(self) -> None:
+        """There is nothing to do: the page is computed when it is asked for."""
+
+    def close(self) -> None:
+        """There is nothing to let go of; the HTTP server is its starter's."""
+
+    def unreadable(self, topic: str) -> None:
+        """Count a message that is no reading."""
+        with self._lock:
+            self._series.add(own_metrics.UNREADABLE_MESSAGES, 1, clean_label_value(topic))
+
+    def retried(self, sink: str) -> None:
+        """Count a write that is tried again."""
+        with self._lock:
+            self._series.add(own_metrics.SINK_RETRIES, 1, clean_label_value(sink))
+
+    def caught_up(self) -> None:
+        """Show the folded series from now on."""
+        with self._lock:
+            self._caught_up = True
+            self._series.set(own_metrics.CAUGHT_UP, 1)
+
+    def show_frames_behind(self, behind: Mapping[int, int]) -> None:
+        """Show how many frames are unread, by partition; the broker has answered."""
+        with self._lock:
+            self._series.set(own_metrics.BROKER_REACHABLE, 1)
+            self._series.replace(
+                FRAMES_BEHIND,
+                {(clean_label_value(str(partition)),): frames for partition, frames in behind.items()},
+            )
+
+    def show_broker_away(self) -> None:
+        """Show that the broker does not answer, and no longer what it last said."""
+        with self._lock:
+            self._series.set(own_metrics.BROKER_REACHABLE, 0)
+            self._series.replace(FRAMES_BEHIND, {})
+
+    def describe(self) -> Iterator[Metric]:
+        """The metrics without their series, by which the registry sees clashes of names."""
+        return MetricSeries(METRIC_CATALOGUE).families()
+
+    def collect(self) -> Iterator[Metric]:
+        """The page as of now."""
+        with self._lock:
+            if not self._caught_up:
+                return iter(list(self._series.families(EXPORTER_METRICS)))
+            self._fold.publish(self._clock())
+            return iter(list(self._series.families()))

@@ -1,0 +1,30 @@
+"""Which topics hold readings."""
+
+from typing import NamedTuple, Self
+
+from stream_processors import topics
+
+
+class ReadingTopics(NamedTuple):
+    """The names of the topics that sinks read, and of the workers' input."""
+
+    windows: str
+    summaries: str
+    statuses: str
+    dead_letters: str
+    steps: str
+
+    @classmethod
+    def of_prefix(cls, prefix: str) -> Self:
+        """The topics of an installation.
+
+        >>> ReadingTopics.of_prefix("lab-").windows
+        'lab-rebound-windows'
+        """
+        names = (topics.WINDOWS, topics.SUMMARIES, topics.STATUS, topics.DEAD_LETTER, topics.STEPS)
+        return cls(*(topics.topic_name(name, prefix) for name in names))
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The topics that a sink runner reads: all but the workers' input."""
+        return self.windows, self.summaries, self.statuses, self.dead_letters

@@ -1,0 +1,128 @@
+"""Makers of readings: what a test does not name is the same everywhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from stream_processors.resilience.readings import (
+    AgentCounts,
+    AgentStatus,
+    ChannelCosts,
+    EpisodeKey,
+    EpisodeStatus,
+    EpisodeSummary,
+    EpisodeTraits,
+    OpenWindow,
+    WindowReading,
+)
+
+
+@pytest.fixture(scope="session")
+def window() -> Callable[..., WindowReading]:
+    """A closed, recovered window of episode 1 of robot-7."""
+
+    def make(agent: str = "robot-7", session: str = "boot", episode: str = "1", **fields: Any) -> WindowReading:
+        base = WindowReading(
+            key=EpisodeKey(agent, session, episode),
+            traits=EpisodeTraits(family="navigation", task="kitchen"),
+            number=0,
+            state="recovered",
+            cause="effort",
+            departure_step=4,
+            alarm_step=6,
+            reentry_step=11,
+            departure_time_s=100.0,
+            reentry_time_s=103.5,
+            departure_mode="run",
+            departure_progress_bin=1,
+            departure_residual_bin=2,
+            length_steps=8,
+            length_s=3.5,
+            lost_cycles=2.5,
+            peak=4.0,
+            recovery_cost=1.5,
+            costs=ChannelCosts(cognitive=0.25, physical=1.0, debt=0.5),
+        )
+        return replace(base, **fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def summary() -> Callable[..., EpisodeSummary]:
+    """A successful, scored episode 1 of robot-7 with 20 steps, 2 of them unscored."""
+
+    def make(agent: str = "robot-7", session: str = "boot", episode: str = "1", **fields: Any) -> EpisodeSummary:
+        base = EpisodeSummary(
+            key=EpisodeKey(agent, session, episode),
+            traits=EpisodeTraits(family="navigation", task="kitchen"),
+            outcome="success",
+            steps=20,
+            unscored_steps=2,
+            windows=1,
+            recovery_cost=1.5,
+            costs=ChannelCosts(),
+            lost_cycles=2.5,
+            window_steps=8,
+            final_progress=1.0,
+            final_propositions=1.0,
+            violation=0.0,
+            started_s=90.0,
+            ended_s=110.0,
+        )
+        return replace(base, **fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def running() -> Callable[..., EpisodeStatus]:
+    """An open episode 1 of robot-7 that has taken `steps` steps; `cost` is that of an open window, if any."""
+
+    def make(
+        agent: str = "robot-7",
+        session: str = "boot",
+        episode: str = "1",
+        steps: int = 5,
+        cost: float | None = None,
+        **fields: Any,
+    ) -> EpisodeStatus:
+        base = EpisodeStatus(
+            key=EpisodeKey(agent, session, episode),
+            traits=EpisodeTraits(family="navigation", task="kitchen"),
+            step=steps - 1,
+            steps=steps,
+            unscored_steps=0,
+            progress=0.5,
+            propositions=0.5,
+            mode="run",
+            intensity=0.75,
+            intensity_by_channel=(0.75, 0.0, 0.0),
+            window=None
+            if cost is None
+            else OpenWindow(number=0, cause="effort", departure_step=2, departure_time_s=100.0, recovery_cost=cost),
+        )
+        return replace(base, **fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def status() -> Callable[..., AgentStatus]:
+    """The status of robot-7, last seen at 1000 s."""
+
+    def make(agent: str = "robot-7", **fields: Any) -> AgentStatus:
+        base = AgentStatus(
+            agent=agent,
+            session="boot",
+            producer=agent,
+            seen_s=1000.0,
+            time_s=1000.0,
+            clock_skew_s=0.0,
+            counts=AgentCounts(),
+        )
+        return replace(base, **fields)
+
+    return make
