@@ -1,12 +1,13 @@
-"""The stream engine as one stage sees it: Faust's consumer, producer and table behind the port of the exact protocol."""
+"""The stream engine as one stage sees it: Faust's consumer, producer and table behind the exact protocol's port."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 import aiokafka  # type: ignore[import-untyped]
-import faust  # type: ignore[import-untyped]
+import faust
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
-from faust.types import TP  # type: ignore[import-untyped]
+from faust.exceptions import ProducerSendError
+from faust.types import TP
 
 from stream_processors.errors import TransientBrokerError
 from stream_processors.kafka_connection import KafkaConnection
@@ -116,7 +117,7 @@ class FaustPort:
             ]
             for acknowledgement in sent:
                 await acknowledgement
-        except (KafkaError, faust.exceptions.ProducerSendError, TimeoutError) as error:
+        except (KafkaError, ProducerSendError, TimeoutError) as error:
             message = f"the broker has not taken {len(outputs)} outputs: {error!r}"
             raise TransientBrokerError(message) from error
 

@@ -1,20 +1,23 @@
 """A Faust table whose keys say which partition they belong to, and which knows when its changelog has them."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
-import faust  # type: ignore[import-untyped]
-from faust.tables.table import Table  # type: ignore[import-untyped]
+import faust
+from faust.tables.table import Table
 
 from stream_processors.errors import StateWriteError
 from stream_processors.state_codec import read_key
 
 
-class PartitionedTable(Table):  # type: ignore[misc]
+class PartitionedTable(Table[bytes, bytes]):
     """Keys begin with the input partition, so that a batch of several partitions is logged where it belongs.
 
     By itself Faust takes the partition of the event at hand, and forgets what became of a change that it sent.
     """
+
+    logger = logging.getLogger("faust.tables")  # else what Faust says of it would go out under our name
 
     def __init__(self, app: faust.App, **options: Any) -> None:
         super().__init__(app, **options)

@@ -5,12 +5,13 @@ Faust, they are decoded here, and a record that cannot be read is an error that 
 """
 
 import zlib
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from stream_processors.errors import StateFormatError
 
+T = TypeVar("T")
 STATE_SCHEMA_VERSION = 1
 _COMPRESS_FROM_BYTES = 16_384
 _POSITION_SUFFIX = b"next"
@@ -123,6 +124,31 @@ def decode_position(key: bytes, data: bytes) -> PositionRecord:
         return _decode_position(data)
     except msgspec.DecodeError as error:
         raise _unreadable(key, data, error) from error
+
+
+class _Versioned(msgspec.Struct):
+    schema_version: int
+
+
+def decode_versioned(data: bytes, kind: type[T], version: int) -> T:
+    """A reducer's own state, a struct that carries its `schema_version`.
+
+    Raises:
+        StateFormatError: it is of another version, or cannot be read.
+    """
+    what = f"State of kind {kind.__name__}"
+    try:
+        found = msgspec.msgpack.decode(data, type=_Versioned).schema_version
+        if found == version:
+            return msgspec.msgpack.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        message = f"{what} ({len(data)} bytes) cannot be read: {error}. Its changelog is damaged: restore the topic."
+        raise StateFormatError(message) from error
+    message = (
+        f"{what} has schema_version {found}, this worker reads {version}. It was written by another version of "
+        "springback: run that version, or start anew under another app_id."
+    )
+    raise StateFormatError(message)
 
 
 def _check_version(key: bytes, data: bytes) -> None:

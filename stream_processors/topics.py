@@ -37,6 +37,7 @@ class TopicSpec(NamedTuple):
         cleanup: `delete` after the retention time, or `compact` to the latest record of each key.
         retention_ms: how long records are kept; None where the topic is compacted.
         single_partition: one partition whatever the others have, where the order of all records matters.
+        largest_bytes: the largest record that the topic takes.
         extra: further settings of the topic, by their Kafka names.
     """
 
@@ -45,27 +46,32 @@ class TopicSpec(NamedTuple):
     cleanup: Literal["delete", "compact"]
     retention_ms: int | None = None
     single_partition: bool = False
+    largest_bytes: int = LARGEST_RECORD_BYTES
     extra: tuple[tuple[str, str], ...] = ()
 
     def config(self) -> dict[str, str]:
         """The settings of the topic, by their Kafka names."""
         retention = {} if self.retention_ms is None else {"retention.ms": str(self.retention_ms)}
-        return {"cleanup.policy": self.cleanup, **retention, **dict(self.extra)}
+        largest = {"max.message.bytes": str(self.largest_bytes)}
+        return {"cleanup.policy": self.cleanup, **largest, **retention, **dict(self.extra)}
 
 
-_LARGE = ("max.message.bytes", str(LARGEST_RECORD_BYTES))
-# A state record may be large, and recovery must not read a day of old versions of it.
-_STATE = (
-    _LARGE,
-    ("min.cleanable.dirty.ratio", "0.1"),
-    ("segment.ms", str(_HOUR_MS)),
-)
+# Recovery must not read a day of old versions of the state.
+_STATE = (("min.cleanable.dirty.ratio", "0.1"), ("segment.ms", str(_HOUR_MS)))
 
 TOPICS: tuple[TopicSpec, ...] = (
     # The broker's clock, not the producer's: it stands in where an agent has none.
-    TopicSpec(STEPS, "producer", "delete", 7 * _DAY_MS, extra=(("message.timestamp.type", "LogAppendTime"),)),
+    TopicSpec(
+        STEPS,
+        "producer",
+        "delete",
+        7 * _DAY_MS,
+        # Whatever is refused goes whole to the dead letters, so it must be smaller than what those take.
+        largest_bytes=LARGEST_RECORD_BYTES // 16,
+        extra=(("message.timestamp.type", "LogAppendTime"),),
+    ),
     TopicSpec(DEAD_LETTER, "producer", "delete", 30 * _DAY_MS),
-    TopicSpec(CONTRIBUTIONS, "family", "delete", 7 * _DAY_MS, extra=(_LARGE,)),
+    TopicSpec(CONTRIBUTIONS, "family", "delete", 7 * _DAY_MS),
     # A family's own record follows its cells, so whoever reads it has read them.
     TopicSpec(BASELINES, "cell", "compact", single_partition=True),
     TopicSpec(WINDOWS, "agent", "delete", 30 * _DAY_MS),

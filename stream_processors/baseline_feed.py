@@ -1,0 +1,154 @@
+"""The stage baselines as every worker has them: a plain consumer of the whole compacted topic.
+
+No consumer group and no Faust GlobalTable, which misbehaves with several instances: each worker reads every record.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Protocol
+
+import aiokafka  # type: ignore[import-untyped]
+
+from stream_processors.errors import SettingsError, StateFormatError, TransientBrokerError
+from stream_processors.kafka_connection import KafkaConnection
+from stream_processors.resilience.baseline_codec import BaselineFormatError, apply_record, load_baseline
+from stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
+from stream_processors.resilience.resilience_config import ResilienceConfig
+from stream_processors.resilience.stage_baseline import StageBaseline
+
+_POLL_MS = 500
+
+
+class BaselineSource(Protocol):
+    """Where a worker has its baseline from. `version` rises with every change; `ready` is set once it may be used."""
+
+    ready: asyncio.Event
+    version: int
+
+    async def run(self) -> None:
+        """Keep it up to date, until cancelled."""
+
+    def current(self) -> MaterialisedBaseline:
+        """The baseline to score by."""
+
+
+class FrozenBaseline:
+    """The baseline of a file, pinned: what others learn meanwhile plays no part.
+
+    Args:
+        file: what `springback baseline export` wrote.
+        config: settings of the core, whose anchor grid must be the file's.
+
+    Raises:
+        SettingsError: the file cannot be read, or was made with another anchor grid.
+    """
+
+    def __init__(self, file: Path, config: ResilienceConfig) -> None:
+        try:
+            baseline = load_baseline(file.read_bytes())
+        except OSError as error:
+            message = f"frozen_baseline: cannot read {str(file)!r} ({error.strerror})."
+            raise SettingsError(message) from error
+        except BaselineFormatError as error:
+            message = f"frozen_baseline {str(file)!r}: {error}."
+            raise SettingsError(message) from error
+        if baseline.grid != config.grid:
+            message = f"frozen_baseline {str(file)!r} has the grid {baseline.grid}, the settings have {config.grid}."
+            raise SettingsError(message)
+        self._materialised = materialise(baseline, config.baseline, config.window.fixed_bounds())
+        self.version = 0
+        self.ready = asyncio.Event()
+        self.ready.set()
+
+    async def run(self) -> None:
+        """Nothing ever changes."""
+        await asyncio.Event().wait()
+
+    def current(self) -> MaterialisedBaseline:
+        """The file's baseline."""
+        return self._materialised
+
+
+class BaselineFeed:
+    """The baselines that the fleet learns, as they come.
+
+    Args:
+        kafka: how to reach the broker.
+        topic: name of the compacted topic, with its prefix.
+        config: settings of the core.
+        refresh_s: shortest time between two materialisations.
+    """
+
+    def __init__(self, kafka: KafkaConnection, topic: str, config: ResilienceConfig, refresh_s: float) -> None:
+        self.ready = asyncio.Event()
+        self.version = 0
+        self._kafka = kafka
+        self._topic = topic
+        self._config = config
+        self._refresh_s = refresh_s
+        self._learned = StageBaseline(grid=config.grid)
+        self._materialised = self._materialise()
+        self._materialised_version = 0
+        self._materialised_at = -refresh_s
+
+    async def run(self) -> None:
+        """Read the topic from its beginning, for ever.
+
+        Raises:
+            StateFormatError: a record cannot be read by this version.
+            TransientBrokerError: the topic does not exist.
+        """
+        consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=self._kafka.bootstrap,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            **self._kafka.client_options(),
+        )
+        await consumer.start()
+        try:
+            ends = await self._assign_all(consumer)
+            while True:
+                for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
+                    for record in records:
+                        self._take(record.key, record.value)
+                if not self.ready.is_set() and [p for p, end in ends.items() if await consumer.position(p) < end] == []:
+                    self.ready.set()
+        finally:
+            await consumer.stop()
+
+    def current(self) -> MaterialisedBaseline:
+        """The baseline to score by: the newest, or one that is at most the refresh time old."""
+        due = time.monotonic() - self._materialised_at >= self._refresh_s
+        if due and self._materialised_version != self.version:
+            self._materialised = self._materialise()
+            self._materialised_version = self.version
+            self._materialised_at = time.monotonic()
+        return self._materialised
+
+    async def _assign_all(self, consumer: aiokafka.AIOKafkaConsumer) -> dict[aiokafka.TopicPartition, int]:
+        numbers = consumer.partitions_for_topic(self._topic) or await _look_up(consumer, self._topic)
+        if not numbers:
+            message = f"The topic {self._topic} does not exist: declare the topics first (springback topics)."
+            raise TransientBrokerError(message)
+        places = [aiokafka.TopicPartition(self._topic, number) for number in numbers]
+        consumer.assign(places)
+        await consumer.seek_to_beginning(*places)
+        ends: dict[aiokafka.TopicPartition, int] = await consumer.end_offsets(places)
+        return ends
+
+    def _take(self, key: bytes | None, value: bytes | None) -> None:
+        try:
+            apply_record(self._learned, key or b"", value)
+        except BaselineFormatError as error:
+            message = f"{self._topic}: {error}. Was it written by a newer springback, or by another program?"
+            raise StateFormatError(message) from error
+        self.version += 1
+
+    def _materialise(self) -> MaterialisedBaseline:
+        return materialise(self._learned, self._config.baseline, self._config.window.fixed_bounds())
+
+
+async def _look_up(consumer: aiokafka.AIOKafkaConsumer, topic: str) -> set[int]:
+    await consumer.topics()  # loads the metadata of every topic
+    return consumer.partitions_for_topic(topic) or set()

@@ -1,0 +1,128 @@
+"""The stages as Faust agents: one agent each, concurrency 1, batches acknowledged by hand."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import faust
+
+from stream_processors.baseline_feed import BaselineSource
+from stream_processors.exact_stage import ExactStage
+from stream_processors.faust_port import FaustPort
+from stream_processors.learn_baselines import LearnBaselines, LearnerState
+from stream_processors.partitioned_table import PartitionedTable
+from stream_processors.resilience.tracker_state import TrackerState
+from stream_processors.settings import WorkerSettings
+from stream_processors.stage_port import Arrival
+from stream_processors.stage_reducer import StageEvent, StageReducer
+from stream_processors.topics import BASELINES_TABLE, CONTRIBUTIONS, STEPS, STEPS_TABLE, topic_name
+from stream_processors.track_steps import TrackSteps
+
+S = TypeVar("S")
+
+
+class Stages(NamedTuple):
+    """The stages of a worker, and the learner's reducer, which counts what it ignores."""
+
+    track_steps: ExactStage[TrackerState]
+    learn_baselines: ExactStage[LearnerState]
+    learner: LearnBaselines
+
+    def both(self) -> tuple[ExactStage[Any], ExactStage[Any]]:
+        """The stages themselves."""
+        return self.track_steps, self.learn_baselines
+
+
+def add_stages(
+    app: faust.App, settings: WorkerSettings, baselines: BaselineSource, on_failure: Callable[[BaseException], None]
+) -> Stages:
+    """Give the application its agents, tables and what they compute.
+
+    Args:
+        app: the Faust application.
+        settings: of the worker.
+        baselines: where the baseline to score by comes from; no batch is processed before it is ready.
+        on_failure: told of the exception that an agent died of.
+    """
+    config = settings.resilience
+    learner = LearnBaselines(config.baseline)
+    stages = Stages(
+        add_stage(
+            app, settings, "track_steps", STEPS, STEPS_TABLE, TrackSteps(config, baselines.current),
+            lambda key: hash_of(key) % settings.buckets, baselines, on_failure,
+        ),
+        add_stage(
+            app, settings, "learn_baselines", CONTRIBUTIONS, BASELINES_TABLE, learner, hash_of, baselines, on_failure
+        ),
+        learner,
+    )  # fmt: skip
+    return stages
+
+
+def add_stage(
+    app: faust.App,
+    settings: WorkerSettings,
+    name: str,
+    source: str,
+    table_name: str,
+    reducer: StageReducer[S],
+    bucket_of: Callable[[bytes], int],
+    baselines: BaselineSource,
+    on_failure: Callable[[BaseException], None],
+) -> ExactStage[S]:
+    """One stage as an agent under the exact protocol. The arguments are those of `add_stages`, for a stage alone."""
+    topic = app.topic(
+        topic_name(source, settings.prefix),
+        key_serializer="raw",
+        value_serializer="raw",
+        partitions=settings.partitions,
+        allow_empty=True,
+    )
+    # No `schema=`: with one, plain bytes come back from the changelog as something else.
+    table = PartitionedTable(app, name=table_name, partitions=settings.partitions, key_type=bytes, value_type=bytes)
+    app.tables.add(table)
+    port = FaustPort(app, table, topic_name(source, settings.prefix), settings.prefix, settings.kafka)
+    stage = ExactStage(
+        name,
+        port,
+        table,
+        reducer,
+        bucket_of,
+        batch_max=settings.batch_max,
+        session_timeout_s=settings.session_timeout_s,
+        stall_s=settings.stall_s,
+    )
+
+    async def revoked(*_: object, **__: object) -> None:
+        stage.forget()
+
+    app.on_partitions_revoked.connect(revoked, weak=False)
+
+    async def run(stream: Any) -> None:
+        try:
+            async for events in stream.noack_take(settings.batch_max, within=settings.batch_within_s):
+                await baselines.ready.wait()
+                for index in await stage.process([arrival(event) for event in events]):
+                    await stream.ack(events[index])
+        except Exception as error:
+            on_failure(error)
+            raise
+
+    app.agent(topic, name=name, concurrency=1)(run)
+    return stage
+
+
+def hash_of(key: bytes) -> int:
+    """A number of 63 bits that depends on the key alone.
+
+    >>> hash_of(b"robot-7") == hash_of(b"robot-7") != hash_of(b"robot-8")
+    True
+    """
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") >> 1
+
+
+def arrival(event: Any) -> Arrival:
+    """A Faust event as the exact protocol takes it."""
+    message = event.message
+    place = message.topic, message.partition, message.offset
+    return Arrival(message.generation_id, StageEvent(*place, event.key or b"", event.value or b"", message.timestamp))

@@ -1,0 +1,243 @@
+"""The worker: a Faust application with its stages, run until a signal or a failure."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, cast
+
+import faust
+import msgspec
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+from faust.tables.manager import TableManager
+
+from stream_processors.baseline_feed import BaselineFeed, BaselineSource, FrozenBaseline
+from stream_processors.errors import RecoveryTimeoutError, StreamError, WorkerStoppedError
+from stream_processors.exact_stage import ExactStage
+from stream_processors.faust_agents import Stages, add_stages
+from stream_processors.kafka_connection import KafkaConnection
+from stream_processors.settings import WorkerSettings
+from stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics, topic_name
+from stream_processors.worker_health import Readiness, health_endpoint
+
+EXIT_STOPPED = 0
+EXIT_FAILED = 1
+_RETRY_S = 0.5
+_STOP_TIMEOUT_S = 20.0
+_log = logging.getLogger(__name__)
+
+
+def create_app(settings: WorkerSettings, data_directory: str) -> faust.App:
+    """The Faust application, without stages yet.
+
+    State is kept in memory and in changelogs. Faust's web server is never started: it would listen on every interface.
+    """
+    app = faust.App(
+        settings.group,
+        broker=[f"kafka://{address.strip()}" for address in settings.kafka.bootstrap.split(",")],
+        broker_credentials=_credentials(settings.kafka),
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.session_timeout_s / 5,
+        broker_rebalance_timeout=settings.rebalance_timeout_s,
+        broker_request_timeout=max(30.0, settings.session_timeout_s),
+        broker_commit_interval=settings.commit_interval_s,
+        broker_max_poll_records=1000,
+        consumer_auto_offset_reset="earliest",
+        producer_acks=-1,
+        producer_max_request_size=LARGEST_RECORD_BYTES,
+        stream_wait_empty=False,
+        store="memory://",
+        topic_partitions=settings.partitions,
+        topic_replication_factor=settings.replication,
+        topic_disable_leader=True,
+        table_standby_replicas=settings.standby_replicas,
+        datadir=data_directory,
+        web_enabled=False,
+        autodiscover=False,
+    )
+    app.boot_strategy.enable_web = False
+    return app
+
+
+def run_worker(settings: WorkerSettings, ready_file: Path | None = None) -> int:
+    """Run one worker until SIGTERM or SIGINT, or until it cannot go on.
+
+    Args:
+        settings: of the worker.
+        ready_file: written, as JSON with the health endpoint's address, once the worker is ready.
+
+    Returns:
+        The exit code: 0 if a signal stopped it, 1 if it failed; the log says why.
+    """
+    try:
+        asyncio.run(_run(settings, ready_file))
+    except StreamError as error:
+        _log.error("worker_failed kind=%s reason=%s", type(error).__name__, error)
+        return EXIT_FAILED
+    except Exception:
+        _log.exception("worker_failed")
+        return EXIT_FAILED
+    return EXIT_STOPPED
+
+
+async def _run(settings: WorkerSettings, ready_file: Path | None) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    baselines: BaselineSource = (
+        FrozenBaseline(Path(settings.frozen_baseline), settings.resilience)
+        if settings.frozen_baseline
+        else BaselineFeed(
+            settings.kafka,
+            topic_name(BASELINES, settings.prefix),
+            settings.resilience,
+            settings.baseline_refresh_s,
+        )
+    )
+    async with contextlib.AsyncExitStack() as opened:
+        data_directory = settings.data_directory or opened.enter_context(
+            tempfile.TemporaryDirectory(prefix="springback-worker-")
+        )
+        if not await _first(stop, _declare(settings)):
+            return
+        app = create_app(settings, data_directory)
+        failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def fail(error: BaseException) -> None:
+            if not failure.done():
+                failure.set_exception(error)
+
+        stages = add_stages(app, settings, baselines, fail)
+        readiness = Readiness(lambda: _missing(app, baselines), settings.recovery_bound_s, time.monotonic)
+        report = lambda: _report(app, stages, readiness, baselines)  # noqa: E731
+        address = await opened.enter_async_context(
+            health_endpoint(settings.health_host, settings.health_port, report)
+        )
+
+        def on_ready() -> None:
+            _log.info("ready health=%s generation=%d", address, app.consumer_generation_id)
+            if ready_file is not None:
+                _write_whole(ready_file, msgspec.json.encode({"health": address}))
+
+        opened.push_async_callback(_stop, app)
+        await _first(
+            stop,
+            failure,
+            baselines.run(),
+            _serve(app),
+            readiness.watch(on_ready),
+            *(_tick(stage, readiness, settings.tick_interval_s) for stage in stages.both()),
+        )
+        _log.info("stopping reason=signal")
+
+
+async def _first(stop: asyncio.Event, *works: Awaitable[None]) -> bool:
+    """Wait for the first of the works to end, or for the signal; the others are cancelled, its error is raised.
+
+    Returns:
+        Whether it was a work that ended.
+    """
+    stopped = asyncio.ensure_future(stop.wait())
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (stopped, *tasks):
+            task.cancel()
+        await asyncio.gather(stopped, *tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+    return stopped not in done
+
+
+async def _declare(settings: WorkerSettings) -> None:
+    """Declare the topics; while the broker does not answer, try again, up to the recovery bound."""
+    deadline = time.monotonic() + settings.recovery_bound_s
+    while True:
+        try:
+            await declare_topics(
+                settings.kafka.bootstrap,
+                prefix=settings.prefix,
+                app_id=settings.group,
+                partitions=settings.partitions,
+                replication=settings.replication,
+                client_options=settings.kafka.client_options(),
+            )
+        except (KafkaError, OSError) as error:
+            if time.monotonic() > deadline:
+                message = f"No broker has answered at {settings.kafka.bootstrap} in {settings.recovery_bound_s:.0f} s."
+                raise RecoveryTimeoutError(message) from error
+            _log.warning("broker_away address=%s error=%r", settings.kafka.bootstrap, error)
+            await asyncio.sleep(_RETRY_S)
+        else:
+            return
+
+
+async def _serve(app: faust.App) -> None:
+    await app.start()
+    while not app.should_stop:
+        await asyncio.sleep(_RETRY_S)
+    message = f"The stream engine has ended by itself: {app.crash_reason!r}"
+    raise WorkerStoppedError(message) from app.crash_reason
+
+
+async def _stop(app: faust.App) -> None:
+    try:
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await app.stop()
+    except TimeoutError:
+        _log.error("stop_timed_out after_s=%.0f", _STOP_TIMEOUT_S)
+
+
+async def _tick(stage: ExactStage[Any], readiness: Readiness, interval_s: float) -> None:
+    while True:
+        await asyncio.sleep(interval_s)
+        if readiness.ready:
+            await stage.tick()
+
+
+def _missing(app: faust.App, baselines: BaselineSource) -> list[str]:
+    missing = []
+    recovery = cast(TableManager, app.tables).recovery
+    if not recovery.completed.is_set() or app.rebalancing:
+        missing.append("partitions")
+    if app.in_recovery:
+        missing.append("tables")
+    if not baselines.ready.is_set():
+        missing.append("baselines")
+    return missing
+
+
+def _report(app: faust.App, stages: Stages, readiness: Readiness, baselines: BaselineSource) -> dict[str, Any]:
+    return {
+        "ready": readiness.ready,
+        "waiting_for": _missing(app, baselines),
+        "generation": app.consumer_generation_id,
+        "baseline_version": baselines.version,
+        "ignored_contributions": stages.learner.ignored,
+        "stages": {stage.name: stage.counts.report() for stage in stages.both()},
+    }
+
+
+def _credentials(kafka: KafkaConnection) -> Any:
+    context = kafka.tls_context()
+    if kafka.uses_sasl:
+        return faust.SASLCredentials(
+            username=kafka.sasl_username,
+            password=kafka.password(),
+            ssl_context=context,
+            mechanism=kafka.sasl_mechanism,
+        )
+    return faust.SSLCredentials(context) if context is not None else None
+
+
+def _write_whole(file: Path, data: bytes) -> None:
+    """Write a file so that whoever sees it sees all of it."""
+    partial = file.with_name(file.name + f".{os.getpid()}")
+    partial.write_bytes(data)
+    partial.replace(file)
