@@ -83,6 +83,22 @@ def read_frames(
                     yield RecordedFrame(line, source, number, frame)
 
 
+def count_lines(paths: Iterable[str | Path]) -> int | None:
+    """How many lines the recordings hold, and so the most frames; None where standard input is among them.
+
+    Raises:
+        OSError: A file cannot be opened.
+    """
+    paths = [str(path) for path in paths]
+    if "-" in paths:
+        return None
+    count = 0
+    for path in paths:
+        with _open_recording(path) as (stream, source):
+            count += sum(1 for _ in _lines(stream, source, lambda part: None))
+    return count
+
+
 @contextmanager
 def _open_recording(path: str | Path) -> Iterator[tuple[io.BufferedIOBase, str]]:
     if str(path) == "-":

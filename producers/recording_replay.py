@@ -7,26 +7,22 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import numpy as np
 
+from producers.delivery_window import DeliveryWindow
+from producers.errors import FrameRefusedError
+from producers.frame_publisher import FramePublisher
 from producers.recording_reader import RecordedFrame, UnreadablePart, read_frames
 from producers.step_frame import StepFrame
 
-__all__ = ["FramePublisher", "RecordedFrame", "ReplaySummary", "UnreadablePart", "read_frames", "replay"]
+__all__ = ["RecordedFrame", "ReplaySummary", "UnreadablePart", "read_frames", "replay"]
 
 LONGEST_PAUSE_S: Final = 60.0
 _LONGEST_SESSION_KEPT: Final = 200
 
 SessionPolicy = Literal["fresh", "keep"]
-
-
-class FramePublisher(Protocol):
-    """Where a replay sends its frames."""
-
-    def publish(self, producer: str, data: bytes) -> None:
-        """Hand over one encoded frame of a producer."""
 
 
 @dataclass(slots=True)
@@ -54,11 +50,21 @@ class _Pacer:
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """What a replay has sent so far. `sessions` maps each recorded session to the one that it was sent as."""
+    """What a replay has handed over so far.
+
+    Attributes:
+        frames, steps, size_bytes: How much; what was refused counts too.
+        arrived: Frames that Kafka has acknowledged.
+        refused: Frames that Kafka will never take, and why.
+        producers: Whose frames they were.
+        sessions: For each recorded session the one that it was sent as.
+    """
 
     frames: int = 0
     steps: int = 0
     size_bytes: int = 0
+    arrived: int = 0
+    refused: list[UnreadablePart] = field(default_factory=list)
     producers: set[str] = field(default_factory=set)
     sessions: dict[str, str] = field(default_factory=dict)
 
@@ -79,7 +85,7 @@ def replay(
 
     Args:
         frames: From `read_frames`.
-        publisher: Where to.
+        publisher: Where to. It stays open.
         speed: Recorded seconds per second, by the frames' own times; 0 for as fast as Kafka takes them.
         session: `fresh` gives every recorded session a new id for this replay, for a worker rightly drops steps that it
             has seen before; `keep` sends the recorded one.
@@ -88,10 +94,10 @@ def replay(
         pause: Waits for so many seconds.
 
     Returns:
-        What was sent.
+        What was sent. A frame that Kafka refuses for good (too large, say) is noted there, and the rest goes on.
 
     Raises:
-        PublishError: Kafka would not take a frame.
+        PublishError: Kafka did not take a frame, or no longer answers.
         ValueError: The speed is negative or not finite.
     """
     if not 0.0 <= speed < math.inf:
@@ -99,25 +105,38 @@ def replay(
         raise ValueError(message)
     token = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}-{secrets.token_hex(2)}"
     summary = ReplaySummary()
+    window = DeliveryWindow(publisher)
     pacer = _Pacer(speed) if speed else None
-    for recorded in frames:
-        frame = recorded.frame
-        if pacer is not None and (time_s := _end_time_s(frame)) is not None:
-            wait_s = pacer.due_s(time_s, clock()) - clock()
-            if wait_s > 0.0:
-                pause(wait_s)
-        sent_as = summary.sessions.setdefault(
-            frame.session, frame.session if session == "keep" else _fresh_session(frame.session, token)
-        )
-        data = recorded.data if session == "keep" else _with_session(recorded.data, sent_as)
-        publisher.publish(frame.producer, data)
-        summary.frames += 1
-        summary.steps += frame.n_steps
-        summary.size_bytes += len(data)
-        summary.producers.add(frame.producer)
-        if on_sent is not None:
-            on_sent(summary)
+    try:
+        for recorded in frames:
+            frame = recorded.frame
+            if pacer is not None and (time_s := _end_time_s(frame)) is not None:
+                wait_s = pacer.due_s(time_s, clock()) - clock()
+                if wait_s > 0.0:
+                    pause(wait_s)
+            if frame.session not in summary.sessions:
+                fresh = session == "fresh"
+                summary.sessions[frame.session] = _fresh_session(frame.session, token) if fresh else frame.session
+            data = recorded.data if session == "keep" else _with_session(recorded.data, summary.sessions[frame.session])
+            window.publish(frame.producer.encode(), data, _noting_refusal(summary, recorded))
+            summary.frames += 1
+            summary.steps += frame.n_steps
+            summary.size_bytes += len(data)
+            summary.producers.add(frame.producer)
+            summary.arrived = window.acknowledged
+            if on_sent is not None:
+                on_sent(summary)
+        window.drain()
+    finally:
+        summary.arrived = window.acknowledged
     return summary
+
+
+def _noting_refusal(summary: ReplaySummary, recorded: RecordedFrame) -> Callable[[FrameRefusedError], None]:
+    def note(error: FrameRefusedError) -> None:
+        summary.refused.append(UnreadablePart(recorded.source, recorded.line, "refused_by_kafka", str(error)))
+
+    return note
 
 
 def _end_time_s(frame: StepFrame) -> float | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from producers.recording_reader import RecordedFrame, UnreadablePart, read_frames
+from producers.recording_reader import RecordedFrame, UnreadablePart, count_lines, read_frames
 from producers.step_frame import MAX_FRAME_BYTES
 
 
@@ -130,6 +130,14 @@ def test_a_line_without_end_is_passed_over_in_bounded_memory(tmp_path: Path) -> 
     frames, unreadable = read(path)
     assert steps_of(frames) == [0, 1]
     assert [(part.line, part.reason) for part in unreadable] == [(2, "line_too_long")]
+
+
+def test_lines_are_counted_as_far_as_they_can_be_read(recording: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.jsonl.gz"
+    cut.write_bytes(gzip.compress(recording.read_bytes())[:-100])
+    assert count_lines([recording]) == 200
+    assert count_lines([recording, cut]) == 200 + len(read(cut)[0])
+    assert count_lines([recording, "-"]) is None
 
 
 def test_an_empty_file_is_an_empty_recording(tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from producers.errors import FrameRefusedError, PublishError
+from producers.frame_publisher import OnDone
+from producers.recording_publisher import MemoryPublisher
 from producers.recording_reader import RecordedFrame, read_frames
 from producers.recording_replay import ReplaySummary, replay
 from producers.step_frame import decode_frame
@@ -36,17 +39,21 @@ def recorded(tmp_path: Path, lines: Sequence[bytes]) -> list[RecordedFrame]:
     return list(read_frames([path]))
 
 
-class Kafka:
+class Kafka(MemoryPublisher):
     """Keeps what it is sent, and the instants of a clock that only the replay's pauses move."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.now_s = 100.0
-        self.sent: list[tuple[str, bytes]] = []
         self.sent_at_s: list[float] = []
 
-    def publish(self, producer: str, data: bytes) -> None:
-        self.sent.append((producer, data))
+    @property
+    def sent(self) -> list[tuple[str, bytes]]:
+        return [(key.decode(), data) for key, data in self.published]
+
+    def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
         self.sent_at_s.append(self.now_s - 100.0)
+        super().publish(key, frame_bytes, on_done)
 
     def clock(self) -> float:
         return self.now_s
@@ -69,7 +76,8 @@ def test_frames_are_sent_in_order_as_a_session_of_their_own(tmp_path: Path) -> N
     assert sessions[0].startswith("one+")
     assert sessions[1].startswith("two+")
     assert summary.sessions == {"one": sessions[0], "two": sessions[1]}
-    assert (summary.frames, summary.steps, summary.producers) == (3, 6, {"a", "b"})
+    assert (summary.frames, summary.arrived, summary.steps, summary.producers) == (3, 3, 6, {"a", "b"})
+    assert not kafka.closed
     assert summary.size_bytes == sum(len(data) for _, data in kafka.sent)
 
 
@@ -169,3 +177,30 @@ def test_progress_is_told_after_each_frame(tmp_path: Path) -> None:
 def test_a_speed_that_is_none_is_refused(tmp_path: Path, speed: float) -> None:
     with pytest.raises(ValueError, match="expected 0"):
         replay(itertools.repeat(recorded(tmp_path, [line("a", START_S)])[0]), Kafka(), speed=speed)
+
+
+def test_a_frame_that_kafka_refuses_is_noted_and_the_rest_goes_on(tmp_path: Path) -> None:
+    class Choosy(Kafka):
+        def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
+            self.failure = FrameRefusedError("too large") if key == b"b" else None
+            super().publish(key, frame_bytes, on_done)
+
+    frames = recorded(tmp_path, [line("a", START_S), line("b", START_S), line("a", START_S, step=2)])
+    summary = replay(frames, Choosy(), speed=0)
+    assert (summary.frames, summary.arrived) == (3, 2)
+    (part,) = summary.refused
+    assert (part.line, part.reason, part.detail) == (2, "refused_by_kafka", "too large")
+
+
+def test_a_replay_ends_when_kafka_does_not_take_a_frame(tmp_path: Path) -> None:
+    kafka, told = Kafka(), list[ReplaySummary]()
+    frames = recorded(tmp_path, [line("a", START_S, step=2 * number) for number in range(5)])
+
+    def lose_the_broker(summary: ReplaySummary) -> None:
+        told.append(summary)
+        if summary.frames == 2:
+            kafka.failure = ConnectionError("broker away")
+
+    with pytest.raises(PublishError, match=r"broker away.*2 frames had arrived"):
+        replay(frames, kafka, speed=0, on_sent=lose_the_broker)
+    assert len(kafka.sent) == told[-1].arrived == 2

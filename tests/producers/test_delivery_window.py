@@ -1,0 +1,97 @@
+"""Back pressure towards Kafka: what waits, what is lost, and when it gives up."""
+
+import threading
+from collections import deque
+
+import pytest
+
+from producers.delivery_window import DeliveryWindow
+from producers.errors import FrameRefusedError, PublishError
+from producers.frame_publisher import OnDone
+
+
+class SlowKafka:
+    """Takes frames, and answers each when told to."""
+
+    def __init__(self) -> None:
+        self.taken: list[bytes] = []
+        self.unanswered: deque[OnDone] = deque()
+        self.flushed = False
+
+    def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
+        self.taken.append(frame_bytes)
+        self.unanswered.append(on_done)
+
+    def flush(self, timeout_s: float) -> None:
+        self.flushed = True
+
+    def close(self) -> None:
+        raise AssertionError
+
+    def answer(self, error: Exception | None = None) -> None:
+        self.unanswered.popleft()(error)
+
+
+def refuse_none(error: FrameRefusedError) -> None:
+    raise AssertionError
+
+
+def test_a_full_window_waits_for_an_acknowledgement() -> None:
+    kafka = SlowKafka()
+    window = DeliveryWindow(kafka, frames=2, longest_silence_s=30.0)
+    for data in (b"0", b"1"):
+        window.publish(b"key", data, refuse_none)
+    waiting = threading.Thread(target=window.publish, args=(b"key", b"2", refuse_none))
+    waiting.start()
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    assert kafka.taken == [b"0", b"1"]
+    kafka.answer()
+    waiting.join(30.0)
+    assert kafka.taken == [b"0", b"1", b"2"]
+    assert window.acknowledged == 1
+
+
+def test_draining_waits_for_all() -> None:
+    kafka = SlowKafka()
+    window = DeliveryWindow(kafka, longest_silence_s=30.0)
+    for data in (b"0", b"1"):
+        window.publish(b"key", data, refuse_none)
+    draining = threading.Thread(target=window.drain)
+    draining.start()
+    kafka.answer()
+    draining.join(0.05)
+    assert draining.is_alive()
+    kafka.answer()
+    draining.join(30.0)
+    assert not draining.is_alive()
+    assert kafka.flushed
+    assert window.acknowledged == 2
+
+
+def test_silence_is_given_up_on() -> None:
+    window = DeliveryWindow(SlowKafka(), frames=1, longest_silence_s=0.01)
+    window.publish(b"key", b"0", refuse_none)
+    with pytest.raises(PublishError, match=r"acknowledged none of 1 frames in 0\.01 s"):
+        window.publish(b"key", b"1", refuse_none)
+    with pytest.raises(PublishError, match="acknowledged none"):
+        window.drain()
+
+
+def test_a_failure_ends_it() -> None:
+    kafka = SlowKafka()
+    window = DeliveryWindow(kafka, longest_silence_s=30.0)
+    window.publish(b"key", b"0", refuse_none)
+    kafka.answer(ConnectionError("broker away"))
+    with pytest.raises(PublishError, match=r"did not take a frame \(broker away\); 0 frames had arrived"):
+        window.publish(b"key", b"1", refuse_none)
+
+
+def test_a_refusal_is_told_and_passed_over() -> None:
+    kafka, refusals = SlowKafka(), list[FrameRefusedError]()
+    window = DeliveryWindow(kafka, longest_silence_s=30.0)
+    window.publish(b"key", b"0", refusals.append)
+    kafka.answer(FrameRefusedError("too large"))
+    window.drain()
+    assert [str(refusal) for refusal in refusals] == ["too large"]
+    assert window.acknowledged == 0
