@@ -50,10 +50,14 @@ class PositionRecord(msgspec.Struct, frozen=True, array_like=True):
     applied: dict[int, int]
 
 
+class _Version(msgspec.Struct, array_like=True):
+    schema_version: int
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode_bucket = msgspec.msgpack.Decoder(BucketRecord).decode
 _decode_position = msgspec.msgpack.Decoder(PositionRecord).decode
-_decode_version = msgspec.msgpack.Decoder(tuple[int, *tuple[msgspec.Raw, ...]])
+_decode_version = msgspec.msgpack.Decoder(_Version).decode
 
 
 def bucket_key(partition: int, bucket: int) -> bytes:
@@ -153,7 +157,7 @@ def decode_versioned(data: bytes, kind: type[T], version: int) -> T:
 
 def _check_version(key: bytes, data: bytes) -> None:
     try:
-        version = _decode_version.decode(data)[0]
+        version = _decode_version(data).schema_version
     except msgspec.DecodeError as error:
         raise _unreadable(key, data, error) from error
     if version != STATE_SCHEMA_VERSION:
