@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 SCHEMA_VERSION = 1
+MAX_IDENTIFIER = 256
 
 Outcome = Literal["success", "failure", "timeout", "aborted"]
-Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_IDENTIFIER)]
 Label = Annotated[str, msgspec.Meta(max_length=256)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0.0, le=sys.float_info.max)]

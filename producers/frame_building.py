@@ -1,0 +1,75 @@
+"""Puts reported steps and ends together into a step frame."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from producers.frame_parts import (
+    EpisodeEnd,
+    EpisodeHeader,
+    NavigationOutcome,
+    Outcome,
+    StepColumn,
+    StepFrame,
+    TextColumn,
+)
+from producers.step_columns import ABSENT, STEP_COLUMNS
+
+
+class ReportedStep(NamedTuple):
+    """A step as an agent reported it; `signals` holds what was given, `time_s` and `progress` among it."""
+
+    header: EpisodeHeader
+    step: int
+    signals: dict[str, Any]
+
+
+class ReportedEnd(NamedTuple):
+    """An episode's end as it was reported."""
+
+    header: EpisodeHeader
+    outcome: Outcome
+    time_s: float
+    navigation: NavigationOutcome | None
+
+
+def build_frame(producer: str, session: str, reports: Sequence[ReportedStep | ReportedEnd]) -> StepFrame:
+    """The frame of these reports, in their order. A signal that no step has makes no column."""
+    places: dict[int, int] = {}
+    headers: list[EpisodeHeader] = []
+    for report in reports:
+        if id(report.header) not in places:
+            places[id(report.header)] = len(headers)
+            headers.append(report.header)
+    steps = [report for report in reports if isinstance(report, ReportedStep)]
+    ends = [report for report in reports if isinstance(report, ReportedEnd)]
+    return StepFrame(
+        producer=producer,
+        session=session,
+        episodes=tuple(headers),
+        steps=_columns(steps, [places[id(step.header)] for step in steps]) if steps else {},
+        ends=tuple(
+            EpisodeEnd(
+                episode=places[id(end.header)], outcome=end.outcome, time_s=end.time_s, navigation=end.navigation
+            )
+            for end in ends
+        ),
+    )
+
+
+def _columns(steps: list[ReportedStep], episodes: list[int]) -> dict[str, StepColumn]:
+    columns: dict[str, StepColumn] = {
+        "episode": np.array(episodes, dtype=np.int64),
+        "step": np.array([step.step for step in steps], dtype=np.int64),
+    }
+    given = set().union(*[step.signals for step in steps])
+    for spec in STEP_COLUMNS:
+        if spec.name not in given:
+            continue
+        if spec.kind == "text":
+            columns[spec.name] = TextColumn.of([step.signals.get(spec.name, str(spec.default)) for step in steps])
+        else:
+            cells = [step.signals.get(spec.name, ABSENT) for step in steps]
+            columns[spec.name] = np.array(cells, dtype=np.float64)
+    return columns

@@ -1,0 +1,130 @@
+"""The emitter's bounded memory: reports that wait for a frame, and frames that wait for their acknowledgement.
+
+Plain data without a lock: the emitter holds its own around every call.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from producers.frame_building import ReportedEnd, ReportedStep
+
+
+@dataclass(eq=False, slots=True)
+class PublishedFrame:
+    """A frame that was handed to the publisher, kept until it is known what became of it."""
+
+    number: int
+    frame_bytes: bytes
+    steps: int
+    ends: int
+
+
+class StepBuffer:
+    """What an emitter holds, bounded: when it is full the newest steps are refused.
+
+    Ends have a reserve of their own, as each of them closes an episode that would otherwise stay open for long.
+
+    Args:
+        max_steps: how many steps are held at most, waiting and published together.
+        max_ends: the same for ends.
+    """
+
+    def __init__(self, max_steps: int, max_ends: int) -> None:
+        self._max_steps = max_steps
+        self._max_ends = max_ends
+        self._waiting: deque[ReportedStep | ReportedEnd] = deque()
+        self._unsettled: set[PublishedFrame] = set()
+        self._failed: list[PublishedFrame] = []
+        self._next_number = 0
+        self.waiting_steps = 0
+        self.steps = 0
+        self.ends = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether anything waits for a frame."""
+        return bool(self._waiting)
+
+    @property
+    def empty(self) -> bool:
+        """Whether everything that was taken in is done with."""
+        return not (self.steps or self.ends)
+
+    @property
+    def unsettled(self) -> int:
+        """How many frames are with the publisher."""
+        return len(self._unsettled)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there are frames to publish again."""
+        return bool(self._failed)
+
+    def add_step(self, report: ReportedStep) -> bool:
+        """Takes a step in, if there is room."""
+        if self.steps >= self._max_steps:
+            return False
+        self._waiting.append(report)
+        self.waiting_steps += 1
+        self.steps += 1
+        return True
+
+    def add_end(self, report: ReportedEnd) -> bool:
+        """Takes an end in, if there is room."""
+        if self.ends >= self._max_ends:
+            return False
+        self._waiting.append(report)
+        self.ends += 1
+        return True
+
+    def take(self, most_steps: int) -> list[ReportedStep | ReportedEnd]:
+        """The oldest reports for a frame of so many steps, with the ends that follow them at once."""
+        taken: list[ReportedStep | ReportedEnd] = []
+        room = most_steps
+        while self._waiting and (room or isinstance(self._waiting[0], ReportedEnd)):
+            report = self._waiting.popleft()
+            room -= isinstance(report, ReportedStep)
+            taken.append(report)
+        self.waiting_steps -= most_steps - room
+        return taken
+
+    def frame_of(self, frame_bytes: bytes, reports: list[ReportedStep | ReportedEnd]) -> PublishedFrame:
+        """The frame made of these reports, which is with the publisher from now on."""
+        steps = sum(isinstance(report, ReportedStep) for report in reports)
+        frame = PublishedFrame(self._next_number, frame_bytes, steps, len(reports) - steps)
+        self._next_number += 1
+        self._unsettled.add(frame)
+        return frame
+
+    def fail(self, frame: PublishedFrame) -> bool:
+        """Keeps a frame that did not arrive, to be published again; False when it is done with already."""
+        if frame not in self._unsettled:
+            return False
+        self._unsettled.remove(frame)
+        self._failed.append(frame)
+        return True
+
+    def take_failed(self) -> list[PublishedFrame]:
+        """The frames to publish again, in their first order."""
+        again = sorted(self._failed, key=lambda frame: frame.number)
+        self._failed.clear()
+        self._unsettled.update(again)
+        return again
+
+    def settle(self, frame: PublishedFrame) -> bool:
+        """Lets go of a frame that is done with; False when it was so already."""
+        if frame not in self._unsettled:
+            return False
+        self._unsettled.remove(frame)
+        self.steps -= frame.steps
+        self.ends -= frame.ends
+        return True
+
+    def clear(self) -> tuple[int, int]:
+        """Gives up all that is held; how many steps and ends that is."""
+        given_up = self.steps, self.ends
+        self._waiting.clear()
+        self._unsettled.clear()
+        self._failed.clear()
+        self.waiting_steps = self.steps = self.ends = 0
+        return given_up
