@@ -35,7 +35,7 @@ def clean_label_value(raw: str) -> LabelValue:
     >>> clean_label_value("robot-7"), clean_label_value("")
     ('robot-7', 'unknown')
     >>> clean_label_value("a\nb"), clean_label_value("other")
-    ('a\ufffdb~92aa0c77', 'other~d0941e68')
+    ('a�b~fcd127ff', 'other~d0941e68')
     """
     if not raw.strip():
         return UNKNOWN_VALUE

@@ -83,10 +83,12 @@ class MetricSeries:
         }
 
     def observe(self, spec: MetricSpec, value: float, *labels: LabelValue) -> None:
-        """Count a value in a histogram."""
+        """Count a value in a histogram; one below 0 is refused, since all that we measure so is a size."""
         series = self._distributions[spec.name]
         found = series.get(_checked(spec, labels)) or _Distribution(len(spec.buckets))
-        if self.accepts(spec, found.sum + value):
+        if value < 0:
+            self.refuse(spec)
+        elif self.accepts(spec, found.sum + value):
             found.sum += value
             found.counts[bisect_left(spec.buckets, value)] += 1
             series[labels] = found

@@ -1,9 +1,12 @@
-"""Makers of readings: what a test does not name is the same everywhere."""
+"""Makers of readings (what a test does not name is the same everywhere), and how to send them."""
 
-from collections.abc import Callable
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
 from stream_processors.resilience.readings import (
@@ -16,7 +19,10 @@ from stream_processors.resilience.readings import (
     EpisodeTraits,
     OpenWindow,
     WindowReading,
+    encode_reading,
 )
+
+DEADLINE_S = 30.0
 
 
 @pytest.fixture(scope="session")
@@ -126,3 +132,40 @@ def status() -> Callable[..., AgentStatus]:
         return replace(base, **fields)
 
     return make
+
+
+@pytest.fixture
+def prefix() -> str:
+    """What this test's topics begin with."""
+    return f"sinks-{uuid.uuid4().hex[:8]}-"
+
+
+@pytest.fixture(scope="session")
+def until() -> Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]:
+    """Wait for a condition, with a deadline."""
+
+    async def wait(condition: Callable[[], Awaitable[bool]]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not await condition():
+                await asyncio.sleep(0.05)
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def send() -> Callable[..., Awaitable[None]]:
+    """Send readings, or the bytes given, to a topic."""
+
+    async def to_topic(
+        broker: str, topic: str, values: Iterable[Any], headers: Sequence[tuple[str, bytes]] = ()
+    ) -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=broker)
+        await producer.start()
+        try:
+            for value in values:
+                data = value if isinstance(value, bytes) else encode_reading(value)
+                await producer.send_and_wait(topic, data, key=b"robot-7", headers=list(headers))
+        finally:
+            await producer.stop()
+
+    return to_topic

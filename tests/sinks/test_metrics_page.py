@@ -1,0 +1,126 @@
+"""Nothing that a reading can hold breaks the page: it parses in both formats, and every value is finite."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from sinks.prometheus_sink import PrometheusSink
+from sinks.sink import DeadLetter
+from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
+from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from stream_processors.resilience.metric_spec import MetricSpec
+from stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeTraits
+
+Make = Callable[..., Any]
+
+ANY_TEXT = st.one_of(
+    st.text(st.characters(exclude_categories=[]), max_size=40),
+    st.sampled_from(["", "other", "unknown", "\ud83e", 'a"b', "a\\", "a\n", "x" * 10_000, "🤖", "le", "+Inf", "\x00"]),
+)
+ANY_FLOAT = st.floats()
+ANY_COUNT = st.integers(-(2**63), 2**63)
+
+
+def new_sink() -> tuple[CollectorRegistry, PrometheusSink]:
+    registry = CollectorRegistry()
+    sink = PrometheusSink(registry, version="1.2.3", clock=lambda: 1010.0)
+    return registry, sink
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_no_reading_breaks_the_page(
+    window: Make, summary: Make, status: Make, running: Make, data: st.DataObject
+) -> None:
+    registry, sink = new_sink()
+    sink.caught_up()
+    for _ in range(data.draw(st.integers(1, 3))):
+        agent, session, episode = (data.draw(ANY_TEXT) for _ in range(3))
+        traits = EpisodeTraits(
+            family=data.draw(ANY_TEXT),
+            task="t",
+            method=data.draw(ANY_TEXT),
+            version=data.draw(ANY_TEXT),
+            perturbation=data.draw(ANY_TEXT),
+        )
+        cost, skew, seen = (data.draw(ANY_FLOAT) for _ in range(3))
+        steps = data.draw(ANY_COUNT)
+        state = data.draw(st.sampled_from(["open", "recovered", "unrecovered", "censored"]))
+        costs = ChannelCosts(cognitive=cost, physical=skew, debt=seen)
+        key = {"agent": agent, "session": session, "episode": episode, "traits": traits}
+        sink.write(
+            window(**key, state=state, recovery_cost=cost, length_s=skew, lost_cycles=seen, costs=costs, peak=cost)
+        )
+        sink.write(
+            status(
+                agent,
+                session=session,
+                seen_s=data.draw(st.one_of(st.just(1000.0), ANY_FLOAT)),
+                clock_skew_s=skew,
+                counts=AgentCounts(steps=steps, duplicate_steps=data.draw(ANY_COUNT)),
+                episodes=(running(**key, steps=steps, intensity=cost, cost=seen),),
+            )
+        )
+        sink.write(summary(**key, steps=steps, unscored_steps=data.draw(ANY_COUNT), recovery_cost=cost))
+        sink.write_dead_letter(DeadLetter(data.draw(ANY_TEXT), data.draw(st.binary(max_size=2))))
+        sink.unreadable(data.draw(ANY_TEXT))
+    check_page(registry)
+
+
+def family_names(catalogue: Iterable[MetricSpec]) -> set[str]:
+    return {spec.name.removesuffix("_total").removesuffix("_info") for spec in catalogue}
+
+
+def check_page(registry: CollectorRegistry) -> None:
+    classic = list(text_string_to_metric_families(generate_latest(registry).decode("utf-8")))
+    page = generate_openmetrics(registry).decode("utf-8")  # type: ignore[no-untyped-call]
+    modern = list(parse_openmetrics(page))  # type: ignore[no-untyped-call]
+    assert {family.name for family in modern} == family_names(METRIC_CATALOGUE)
+    for families in (classic, modern):
+        samples = [sample for family in families for sample in family.samples]
+        assert samples
+        assert all(math.isfinite(sample.value) for sample in samples)
+        series = [(sample.name, tuple(sorted(sample.labels.items()))) for sample in samples]
+        assert len(series) == len(set(series))
+
+
+def test_the_page_before_all_is_caught_up_shows_the_exporter_alone(summary: Make) -> None:
+    registry, sink = new_sink()
+    sink.write(summary())
+    shown = {family.name for family in registry.collect()}
+    assert shown == family_names(EXPORTER_METRICS)
+    assert registry.get_sample_value("springback_exporter_caught_up") == 0
+    sink.caught_up()
+    assert registry.get_sample_value("springback_exporter_caught_up") == 1
+    group = {"family": "navigation", "method": "default", "version": "0"}
+    assert registry.get_sample_value("springback_steps_total", group) == 20
+
+
+def test_the_exporter_tells_of_itself_and_of_the_broker() -> None:
+    registry, sink = new_sink()
+    sink.caught_up()
+    info = {"version": "1.2.3", "reading_schema": "1"}
+    assert registry.get_sample_value("springback_exporter_info", info) == 1
+    assert registry.get_sample_value("springback_exporter_broker_reachable") == 0
+    sink.show_frames_behind({0: 7, 1: 0})
+    assert registry.get_sample_value("springback_frames_behind", {"partition": "0"}) == 7
+    assert registry.get_sample_value("springback_exporter_broker_reachable") == 1
+    sink.show_broker_away()
+    assert registry.get_sample_value("springback_frames_behind", {"partition": "0"}) is None
+    assert registry.get_sample_value("springback_exporter_broker_reachable") == 0
+    sink.retried("files")
+    assert registry.get_sample_value("springback_exporter_sink_retries_total", {"sink": "files"}) == 1
+
+
+def test_two_sinks_in_one_registry_are_refused() -> None:
+    registry, _ = new_sink()
+    with pytest.raises(ValueError, match="springback_steps"):
+        PrometheusSink(registry)

@@ -1,0 +1,120 @@
+"""The loop between topics and sinks, on a broker; and what it takes for unreadable."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sinks.errors import SinkUnavailableError
+from sinks.memory_sink import MemorySink
+from sinks.reading_topics import ReadingTopics
+from sinks.sink import DeadLetter
+from sinks.sink_runner import UNREADABLE_ERRORS, SinkRunner
+from stream_processors.resilience.readings import Reading, decode_reading, encode_reading
+from stream_processors.topics import declare_topics
+
+Make = Callable[..., Any]
+Send = Callable[..., Awaitable[None]]
+Until = Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]
+
+DEADLINE_S = 30.0
+
+
+class FlakySink(MemorySink):
+    """Unavailable at every second call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+        self.closed = False
+
+    def write(self, reading: Reading) -> None:
+        self.calls += 1
+        if self.calls % 2:
+            message = "the disk is away"
+            raise SinkUnavailableError(message)
+        super().write(reading)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Observer:
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def unreadable(self, topic: str) -> None:
+        self.told.append(topic)
+
+    def retried(self, sink: str) -> None:
+        self.told.append(sink)
+
+    def caught_up(self) -> None:
+        self.told.append("caught up")
+
+
+@pytest.mark.broker
+def test_an_unavailable_sink_is_written_to_again_and_nothing_is_left_out(
+    embedded_broker: str, prefix: str, send: Send, until: Until, window: Make
+) -> None:
+    topics = ReadingTopics.of_prefix(prefix)
+    sink, beside, observer = FlakySink(), MemorySink(), Observer()
+
+    async def scenario() -> None:
+        await declare_topics(embedded_broker, prefix=prefix, partitions=1)
+        await send(embedded_broker, topics.windows, [window(number=number) for number in range(3)])
+        await send(embedded_broker, topics.dead_letters, [b"{}"], [("reason", b"late")])
+        running = asyncio.ensure_future(SinkRunner(embedded_broker, topics, [sink, beside], observer).run())
+
+        async def done() -> bool:
+            return "caught up" in observer.told
+
+        await until(done)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(scenario())
+    assert [reading.number for reading in sink.closed_windows] == [0, 1, 2]
+    assert beside.closed_windows == sink.closed_windows
+    assert [letter.reason for letter in beside.dead_letters] == ["late"]
+    assert observer.told.count("memory") == 3
+    assert sink.closed
+
+
+@pytest.mark.broker
+def test_a_sink_that_fails_for_good_ends_the_runner(embedded_broker: str, prefix: str, send: Send) -> None:
+    topics = ReadingTopics.of_prefix(prefix)
+
+    class BrokenSink(MemorySink):
+        def write_dead_letter(self, letter: DeadLetter) -> None:
+            raise ZeroDivisionError
+
+    async def scenario() -> None:
+        await declare_topics(embedded_broker, prefix=prefix, partitions=1)
+        await send(embedded_broker, topics.dead_letters, [b"{}"])
+        async with asyncio.timeout(DEADLINE_S):
+            await SinkRunner(embedded_broker, topics, [BrokenSink()], Observer()).run()
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(scenario())
+
+
+@given(st.one_of(st.binary(max_size=200), st.integers(1, 20_000).map(lambda depth: b"\x91" * depth)))
+def test_bytes_that_are_no_reading_are_told_apart(data: bytes) -> None:
+    with pytest.raises(UNREADABLE_ERRORS):
+        decode_reading(data)
+
+
+@given(place=st.integers(0, 10_000), byte=st.integers(0, 255))
+def test_a_damaged_reading_decodes_or_is_told_apart(window: Make, place: int, byte: int) -> None:
+    data = bytearray(encode_reading(window()))
+    data[place % len(data)] = byte
+    try:
+        decode_reading(bytes(data))
+    except UNREADABLE_ERRORS:
+        pass
