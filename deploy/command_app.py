@@ -1,0 +1,58 @@
+"""The typer application behind `springback`: every command under its name."""
+
+import importlib.metadata
+from typing import Annotated
+
+import typer
+
+from deploy.commands import evaluate, export, replay, schema, topics, up, worker
+
+_ABOUT = """Live resilience telemetry for embodied agents: from step events on Kafka to recovery costs in Prometheus.
+
+Start with `springback demo`: it runs the whole pipeline on this machine and ends by itself."""
+
+_ENDS = """Exit codes: 0 all went well; 1 a finding, or the run failed; 2 wrong usage or bad input; 130 after Ctrl-C.
+
+Kafka is at --broker, else at SPRINGBACK_BROKER, else at 127.0.0.1:9092. SPRINGBACK_DEBUG=1 shows tracebacks."""
+
+
+def build_app() -> typer.Typer:
+    """The application with all its commands."""
+    app = typer.Typer(
+        name="springback",
+        help=_ABOUT,
+        epilog=_ENDS,
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_global_options)
+    for panel, commands in {
+        "On one machine": (up.up,),
+        "The parts": (worker.worker, export.export, topics.topics),
+        "Recordings": (replay.replay, evaluate.evaluate),
+        "Reference": (schema.schema,),
+    }.items():
+        for command in commands:
+            app.command(rich_help_panel=panel)(command)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        version = importlib.metadata.version("springback")
+    except importlib.metadata.PackageNotFoundError:
+        version = "(not installed: run from its source folder)"
+    typer.echo(f"springback {version}")
+    raise typer.Exit
+
+
+def _global_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,90 @@
+"""`springback evaluate`: recovery costs of recordings, without Kafka."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deploy.commands.shared_options import BaselineOption, RecordingsArgument, SettingsOption, stream_settings
+
+if TYPE_CHECKING:
+    from stream_processors.resilience.resilience_config import ResilienceConfig
+    from stream_processors.resilience.stage_baseline import StageBaseline
+
+_PIPED_WIDTH = 140
+
+
+def evaluate(
+    files: RecordingsArgument,
+    baseline: BaselineOption = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--json",
+            metavar="FILE",
+            dir_okay=False,
+            allow_dash=True,
+            help="Write the table (`families`) and every episode with its windows (`episodes`) as JSON; - is "
+            "standard output, in place of the table.",
+        ),
+    ] = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Print recovery costs, rebound windows and success rates of recordings, per family, method and stress.
+
+    The numbers are those that the stream finds on the same episodes. Without --baseline, one is learned from the
+    reference episodes of the recordings themselves, and the order of the episodes plays no part.
+
+    Example: springback evaluate --json monday.json monday.frames.jsonl.gz
+    """
+    import msgspec
+    from rich.console import Console
+
+    from deploy.family_table_view import family_table_view
+    from producers.recording_reader import UnreadablePart, read_frames
+    from stream_processors import in_memory_driver
+    from stream_processors.evaluation_json import evaluation_json
+
+    def report_unreadable(part: UnreadablePart) -> None:
+        typer.echo(f"left out  {part}", err=True)
+
+    config = stream_settings(None, None, settings).resilience
+    given = None if baseline is None else read_baseline(baseline, config)
+    frames = [recorded.frame for recorded in read_frames(files, report_unreadable)]
+    if not frames:
+        typer.echo("springback: there is no step frame in what was given", err=True)
+        raise typer.Exit(2)
+    evaluation = in_memory_driver.evaluate(frames, config, given)
+    document = evaluation_json(evaluation.summaries, evaluation.windows)
+    if str(json_file) != "-":
+        # In a file or a pipe there is no width to keep to.
+        Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH).print(family_table_view(document.families))
+    for reason, count in sorted(Counter(row.reason for row in evaluation.rejected).items()):
+        typer.echo(f"rejected  {count} rows: {reason}", err=True)
+    if json_file is not None:
+        data = msgspec.json.format(msgspec.json.encode(document), indent=1)
+        if str(json_file) == "-":
+            typer.echo(data)
+        else:
+            json_file.write_bytes(data + b"\n")
+
+
+def read_baseline(file: Path, config: "ResilienceConfig") -> "StageBaseline":
+    """The baseline in a file that `springback baseline export` wrote.
+
+    Raises:
+        typer.BadParameter: the file holds none, or one with another anchor grid.
+    """
+    from stream_processors.resilience.baseline_codec import BaselineFormatError, load_baseline
+
+    try:
+        baseline = load_baseline(file.read_bytes())
+    except BaselineFormatError as error:
+        message = f"{file}: {error}"
+        raise typer.BadParameter(message, param_hint="--baseline") from error
+    if baseline.grid != config.grid:
+        message = f"{file} was learned with the grid {baseline.grid}, the settings have {config.grid}"
+        raise typer.BadParameter(message, param_hint="--baseline")
+    return baseline

@@ -1,0 +1,120 @@
+"""`springback replay`: send recordings to Kafka."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deploy.commands.shared_options import (
+    BrokerOption,
+    PrefixOption,
+    RecordingsArgument,
+    SettingsOption,
+    stream_settings,
+)
+
+if TYPE_CHECKING:
+    from producers.recording_replay import ReplaySummary
+
+
+def parse_speed(text: str) -> float:
+    """The speed that a user gave: `max` stands for 0.
+
+    Raises:
+        typer.BadParameter: it is neither a finite number of 0 or more nor `max`.
+    """
+    try:
+        speed = 0.0 if text == "max" else float(text)
+    except ValueError:
+        speed = -1.0
+    if not 0.0 <= speed < float("inf"):
+        message = f"{text!r} is neither a number of 0 or more, such as 1 or 20, nor max"
+        raise typer.BadParameter(message)
+    return speed
+
+
+def replay(
+    files: RecordingsArgument,
+    broker: BrokerOption = None,
+    prefix: PrefixOption = None,
+    speed: Annotated[
+        float,
+        typer.Option(
+            parser=parse_speed,
+            metavar="NUMBER|max",
+            help="Recorded seconds per second, by the frames' own times; 0 or max for as fast as Kafka takes them.",
+        ),
+    ] = 1.0,
+    keep_session: Annotated[
+        bool,
+        typer.Option(
+            "--keep-session", help="Send the recorded session ids; a worker that has seen them drops every step."
+        ),
+    ] = False,
+    settings: SettingsOption = None,
+) -> None:
+    """Send recordings to Kafka at a chosen speed, each time as a session of its own.
+
+    A pause of more than a minute in the recording, or a jump of its clock, is not waited for. What cannot be read (a
+    file that was cut off, a bad line) is reported and left out. Ctrl-C stops it and says what was sent.
+
+    Example: springback replay --speed 20 monday.frames.jsonl.gz tuesday.frames.jsonl.gz
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from producers import recording_replay
+    from producers.kafka_publisher import KafkaPublisher
+    from producers.recording_reader import UnreadablePart, count_lines, read_frames
+
+    left_out = 0
+
+    def report_unreadable(part: UnreadablePart) -> None:
+        nonlocal left_out
+        left_out += 1
+        console.print(f"left out  {part}", markup=False, highlight=False, soft_wrap=True)
+
+    console = Console(stderr=True)
+    started_s = time.monotonic()
+    summary = recording_replay.ReplaySummary()
+    chosen = stream_settings(broker, prefix, settings)
+    publisher = KafkaPublisher(chosen.kafka.bootstrap, f"{chosen.prefix}steps", **chosen.kafka.client_options())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("frames, {task.fields[steps]} steps"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("Replaying", total=count_lines(files), steps=0)
+
+        def show(sent: ReplaySummary) -> None:
+            nonlocal summary
+            summary = sent
+            progress.update(task, completed=sent.frames, steps=sent.steps)
+
+        try:
+            recording_replay.replay(
+                read_frames(files, report_unreadable),
+                publisher,
+                speed=speed,
+                session="keep" if keep_session else "fresh",
+                on_sent=show,
+            )
+        finally:
+            publisher.close()
+            progress.stop()
+            for part in summary.refused:
+                report_unreadable(part)
+            typer.echo(_sent(summary, left_out, time.monotonic() - started_s))
+    if left_out and not summary.arrived:
+        raise typer.Exit(2)
+
+
+def _sent(summary: "ReplaySummary", left_out: int, seconds: float) -> str:
+    sessions = ", ".join(dict.fromkeys(summary.sessions.values())) or "none"
+    return (
+        f"Sent {summary.arrived} frames ({summary.steps} steps, {summary.size_bytes / 1e6:.1f} MB) of "
+        f"{len(summary.producers)} producers in {seconds:.1f} s; left out {left_out}; sessions: {sessions}"
+    )

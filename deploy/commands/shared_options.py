@@ -1,0 +1,130 @@
+"""The options that several commands share, with one wording and one meaning each."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from stream_processors.settings import WorkerSettings
+
+
+def check_address(broker: str | None) -> str | None:
+    """The address as given, checked.
+
+    Raises:
+        typer.BadParameter: it is not HOST:PORT, or several of them with commas between.
+    """
+    from deploy.broker_probe import split_address
+
+    for address in [] if broker is None else broker.split(","):
+        try:
+            split_address(address)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+    return broker
+
+
+def check_local_broker(broker: str) -> str:
+    """The choice as given, checked.
+
+    Raises:
+        typer.BadParameter: it is neither a broker that we start nor an address.
+    """
+    if broker not in ("embedded", "kafka"):
+        check_address(broker)
+    return broker
+
+
+BrokerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--broker",
+        "-b",
+        envvar="SPRINGBACK_BROKER",
+        callback=check_address,
+        metavar="HOST:PORT",
+        help="Where Kafka listens; several with commas between. 127.0.0.1:9092 if not given.",
+    ),
+]
+
+PrefixOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prefix",
+        envvar="SPRINGBACK_PREFIX",
+        metavar="TEXT",
+        help="What the names of all topics begin with. Nothing if not given.",
+    ),
+]
+
+SettingsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Settings as TOML or JSON; SPRINGBACK_* of the environment and the options here stand above it.",
+    ),
+]
+
+ReadyFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ready-file",
+        metavar="FILE",
+        dir_okay=False,
+        help="A file to write once all is up and running, for whatever waits for it.",
+    ),
+]
+
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Score by this exported baseline alone and learn nothing (frozen), so that a run can be reproduced.",
+    ),
+]
+
+LocalBrokerOption = Annotated[
+    str,
+    typer.Option(
+        "--broker",
+        "-b",
+        callback=check_local_broker,
+        metavar="embedded|kafka|HOST:PORT",
+        help="The broker to start here, or the address of one that runs.",
+    ),
+]
+
+RecordingsArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        allow_dash=True,
+        show_default=False,
+        help="Recordings: step frames as JSON Lines, plain or gzip; several are one input; - is standard input.",
+    ),
+]
+
+
+def stream_settings(broker: str | None, prefix: str | None, file: Path | None, **others: Any) -> "WorkerSettings":
+    """The settings of the stream side: the file's, under the environment's, under those of the command line.
+
+    Raises:
+        SettingsError: a setting is not what it must be.
+    """
+    from stream_processors.settings import load_settings
+
+    overrides: dict[str, Any] = {key: value for key, value in others.items() if value is not None}
+    if broker is not None:
+        overrides["kafka"] = {"bootstrap": broker}
+    if prefix is not None:
+        overrides["prefix"] = prefix
+    return load_settings(file, overrides=overrides)

@@ -1,0 +1,48 @@
+"""`springback up`: broker, worker and exporter on this machine."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from deploy.commands.shared_options import (
+    BaselineOption,
+    LocalBrokerOption,
+    PrefixOption,
+    SettingsOption,
+    stream_settings,
+)
+
+_CHECK_INTERVAL_S = 1.0
+
+
+def up(
+    broker: LocalBrokerOption = "embedded",
+    prefix: PrefixOption = None,
+    metrics_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where the metrics are served on 127.0.0.1; 0 takes a free port.")
+    ] = 0,
+    baseline: BaselineOption = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Run a broker, one worker and the exporter on this machine, until Ctrl-C. Nothing is left running.
+
+    `embedded` is a small Kafka-compatible broker out of a Python package; `kafka` is a real Apache Kafka, which needs
+    Java 17 and Maven; HOST:PORT is one that runs already. Free ports are chosen and printed.
+
+    Example: springback up --broker kafka --metrics-port 9464
+    """
+    from deploy.local_stack import LocalStack
+
+    frozen = None if baseline is None else str(baseline.absolute())
+    chosen = stream_settings(None, prefix, settings, frozen_baseline=frozen)
+    typer.echo("Starting the broker, a worker and the exporter ...")
+    with LocalStack(broker, chosen, metrics_port=metrics_port) as stack:
+        typer.echo(f"Kafka:   {stack.broker_address}\nMetrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")
+        typer.echo("Ctrl-C stops all of it.")
+        try:
+            while True:
+                stack.check()
+                time.sleep(_CHECK_INTERVAL_S)
+        except KeyboardInterrupt:
+            typer.echo("Stopping ...")
