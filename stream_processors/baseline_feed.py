@@ -10,7 +10,7 @@ from typing import Protocol
 
 import aiokafka  # type: ignore[import-untyped]
 
-from stream_processors.errors import SettingsError, StateFormatError, TransientBrokerError
+from stream_processors.errors import SettingsError, StateFormatError
 from stream_processors.kafka_connection import KafkaConnection
 from stream_processors.resilience.baseline_codec import BaselineFormatError, apply_record, load_baseline
 from stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
@@ -97,22 +97,22 @@ class BaselineFeed:
 
         Raises:
             StateFormatError: a record cannot be read by this version.
-            TransientBrokerError: the topic does not exist.
         """
         consumer = aiokafka.AIOKafkaConsumer(
+            self._topic,
             bootstrap_servers=self._kafka.bootstrap,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             **self._kafka.client_options(),
         )
-        await consumer.start()
         try:
-            ends = await self._assign_all(consumer)
+            await consumer.start()
+            ends = await consumer.end_offsets(consumer.assignment())
             while True:
                 for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
                     for record in records:
                         self._take(record.key, record.value)
-                if not self.ready.is_set() and [p for p, end in ends.items() if await consumer.position(p) < end] == []:
+                if not self.ready.is_set() and not [p for p, end in ends.items() if await consumer.position(p) < end]:
                     self.ready.set()
         finally:
             await consumer.stop()
@@ -126,17 +126,6 @@ class BaselineFeed:
             self._materialised_at = time.monotonic()
         return self._materialised
 
-    async def _assign_all(self, consumer: aiokafka.AIOKafkaConsumer) -> dict[aiokafka.TopicPartition, int]:
-        numbers = consumer.partitions_for_topic(self._topic) or await _look_up(consumer, self._topic)
-        if not numbers:
-            message = f"The topic {self._topic} does not exist: declare the topics first (springback topics)."
-            raise TransientBrokerError(message)
-        places = [aiokafka.TopicPartition(self._topic, number) for number in numbers]
-        consumer.assign(places)
-        await consumer.seek_to_beginning(*places)
-        ends: dict[aiokafka.TopicPartition, int] = await consumer.end_offsets(places)
-        return ends
-
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         try:
             apply_record(self._learned, key or b"", value)
@@ -147,8 +136,3 @@ class BaselineFeed:
 
     def _materialise(self) -> MaterialisedBaseline:
         return materialise(self._learned, self._config.baseline, self._config.window.fixed_bounds())
-
-
-async def _look_up(consumer: aiokafka.AIOKafkaConsumer, topic: str) -> set[int]:
-    await consumer.topics()  # loads the metadata of every topic
-    return consumer.partitions_for_topic(topic) or set()

@@ -5,7 +5,7 @@ class StreamError(RuntimeError):
     """Something in the stream engine went wrong; the message says what to do about it."""
 
 
-class SettingsError(StreamError):
+class SettingsError(StreamError, ValueError):
     """A setting is not what it must be; the message names the key, what arrived and what was expected."""
 
 

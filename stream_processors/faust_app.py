@@ -17,16 +17,15 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.tables.manager import TableManager
 
 from stream_processors.baseline_feed import BaselineFeed, BaselineSource, FrozenBaseline
-from stream_processors.errors import RecoveryTimeoutError, StreamError, WorkerStoppedError
+from stream_processors.errors import RecoveryTimeoutError, WorkerStoppedError
 from stream_processors.exact_stage import ExactStage
 from stream_processors.faust_agents import Stages, add_stages
 from stream_processors.kafka_connection import KafkaConnection
 from stream_processors.settings import WorkerSettings
 from stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics, topic_name
 from stream_processors.worker_health import Readiness, health_endpoint
+from stream_processors.worker_logging import configure_logging
 
-EXIT_STOPPED = 0
-EXIT_FAILED = 1
 _RETRY_S = 0.5
 _STOP_TIMEOUT_S = 20.0
 _log = logging.getLogger(__name__)
@@ -64,25 +63,22 @@ def create_app(settings: WorkerSettings, data_directory: str) -> faust.App:
     return app
 
 
-def run_worker(settings: WorkerSettings, ready_file: Path | None = None) -> int:
-    """Run one worker until SIGTERM or SIGINT, or until it cannot go on.
+def run_worker(settings: WorkerSettings, ready_file: Path | None = None) -> None:
+    """Run one worker until SIGTERM or SIGINT. It takes over the process's log and those signals.
 
     Args:
         settings: of the worker.
         ready_file: written, as JSON with the health endpoint's address, once the worker is ready.
 
-    Returns:
-        The exit code: 0 if a signal stopped it, 1 if it failed; the log says why.
+    Raises:
+        StreamError: the worker cannot start or go on; the message says why. Its state is safe: start it again.
     """
+    configure_logging()
     try:
         asyncio.run(_run(settings, ready_file))
-    except StreamError as error:
+    except Exception as error:
         _log.error("worker_failed kind=%s reason=%s", type(error).__name__, error)
-        return EXIT_FAILED
-    except Exception:
-        _log.exception("worker_failed")
-        return EXIT_FAILED
-    return EXIT_STOPPED
+        raise
 
 
 async def _run(settings: WorkerSettings, ready_file: Path | None) -> None:
