@@ -1,56 +1,76 @@
-"""A temporary directory that is removed even if its owner is killed: by the owner, else by the next one."""
+"""The directories of one run: a temporary one that goes with it, and one for logs that stays for a while.
+
+Each is held by a lock that the kernel lets go when its owner dies, so that the next run can tell what was left behind
+by one that was killed from what is in use.
+"""
 
 import contextlib
 import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
 
 _LOCK_NAME = "owner.lock"
+_LOGS_KEPT = 10
 
 
 @contextlib.contextmanager
 def run_directory(purpose: str) -> Iterator[Path]:
-    """A new private directory that exists as long as the block.
+    """A new private temporary directory that exists as long as the block.
 
-    The owner holds a lock on a file in it, which the kernel lets go when the owner dies. Directories whose lock is
-    free were left by owners that were killed, and are removed here first.
+    Directories that were left by owners that were killed are removed here first.
 
     Args:
-        purpose: A short word that stands in the directory's name.
+        purpose: A short word that the directory's name begins with.
     """
     base = Path(tempfile.gettempdir()) / f"springback-{os.getuid()}"
     base.mkdir(mode=0o700, exist_ok=True)
     if base.stat().st_uid != os.getuid():
         message = f"{base} belongs to another user; remove it, or set TMPDIR to a directory of your own."
         raise PermissionError(message)
-    with (base / "sweep.lock").open("wb") as sweep_lock:
-        fcntl.flock(sweep_lock, fcntl.LOCK_EX)
-        _remove_orphans(base)
-        path = Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=base))
-        owner_lock = (path / _LOCK_NAME).open("wb")
-        fcntl.flock(owner_lock, fcntl.LOCK_EX)
-    with owner_lock:
+    with _owned(base, keep=0, make=lambda: Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=base))) as path:
         try:
             yield path
         finally:
             shutil.rmtree(path)
 
 
-def _remove_orphans(base: Path) -> None:
-    for lock_path in base.glob(f"*/{_LOCK_NAME}"):
-        with lock_path.open("wb") as lock:
-            if _try_lock(lock):
-                # A process that was killed with the owner may still be ending, and writing: the next sweep gets that.
-                shutil.rmtree(lock_path.parent, ignore_errors=True)
+@contextlib.contextmanager
+def log_directory() -> Iterator[Path]:
+    """A new directory for the logs of a run, which stays: the last ten are kept, besides those in use.
+
+    It is in the user's state directory (XDG_STATE_HOME, else ~/.local/state), and named for the time of the start.
+    """
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    base = state / "springback" / "logs"
+    base.mkdir(parents=True, exist_ok=True)
+    prefix = time.strftime("%Y-%m-%dT%H-%M-%S-")
+    with _owned(base, keep=_LOGS_KEPT, make=lambda: Path(tempfile.mkdtemp(prefix=prefix, dir=base))) as path:
+        yield path
 
 
-def _try_lock(file: IO[bytes]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+@contextlib.contextmanager
+def _owned(base: Path, keep: int, make: Callable[[], Path]) -> Iterator[Path]:
+    """Make a directory and hold its lock; remove those in ``base`` without an owner, but for the last ``keep``."""
+    with (base / "sweep.lock").open("wb") as sweep_lock:
+        fcntl.flock(sweep_lock, fcntl.LOCK_EX)
+        for orphan in sorted(path for path in base.glob(f"*/{_LOCK_NAME}") if _is_free(path))[: -keep or None]:
+            # A process that was killed with the owner may still be ending, and writing: the next sweep gets that.
+            shutil.rmtree(orphan.parent, ignore_errors=True)
+        path = make()
+        owner_lock = (path / _LOCK_NAME).open("wb")
+        fcntl.flock(owner_lock, fcntl.LOCK_EX)
+    with owner_lock:
+        yield path
+
+
+def _is_free(lock_path: Path) -> bool:
+    with lock_path.open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

@@ -1,10 +1,11 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from deploy.run_directory import run_directory
+from deploy.run_directory import log_directory, run_directory
 
 OWNER = """
 import sys, time
@@ -21,6 +22,7 @@ with run_directory("killed") as path:
 def _temporary_base(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 def test_it_lives_as_long_as_the_block_and_is_private() -> None:
@@ -53,8 +55,20 @@ def test_the_next_one_removes_what_a_killed_owner_left_and_nothing_else() -> Non
 def test_a_directory_of_somebody_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with run_directory("test"):
         pass
-    base_of = "deploy.run_directory.os.getuid"
-    uids = iter([__import__("os").getuid(), -1])
-    monkeypatch.setattr(base_of, lambda: next(uids))
+    uids = iter([os.getuid(), -1])
+    monkeypatch.setattr("deploy.run_directory.os.getuid", lambda: next(uids))
     with pytest.raises(PermissionError, match="belongs to another user"), run_directory("test"):
         pass
+
+
+def test_the_last_ten_logs_are_kept_besides_those_in_use(tmp_path: Path) -> None:
+    with log_directory() as in_use:
+        paths = []
+        for _ in range(13):
+            with log_directory() as path:
+                (path / "worker.log").write_text("x")
+            paths.append(path)
+        with log_directory() as last:
+            left = {path for path in (tmp_path / "state" / "springback" / "logs").iterdir() if path.is_dir()}
+            assert left >= {in_use, last}
+            assert len(left & set(paths)) == 10

@@ -1,0 +1,212 @@
+"""The whole pipeline on one machine: a broker, the topics, one worker and the exporter, up as long as a block.
+
+The worker and the exporter are children of this process, so nothing is left running however it ends; temporary files
+go with it, or with the next start where it was killed. Logs stay (see ``run_directory.log_directory``).
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Self
+
+import msgspec
+
+from deploy.broker_choice import Broker, open_broker
+from deploy.child_process import ChildProcess
+from deploy.errors import ChildFailedError
+from deploy.run_directory import log_directory, run_directory
+from stream_processors.settings import ENVIRONMENT_PREFIX, WorkerSettings
+from stream_processors.topics import declare_topics
+
+_READY_TIMEOUT_S = 150.0  # above the time after which a worker that cannot recover ends by itself
+_STOP_GRACE_S = 15.0
+
+# Not `-m deploy.cli`: that would take a folder `deploy` of the directory that the user happens to be in.
+_LAUNCH = "import sys; sys.path.append({root!r}); from deploy.cli import main; sys.exit(main())"
+SPRINGBACK = (sys.executable, "-P", "-c", _LAUNCH.format(root=str(Path(__file__).parents[1])))
+
+
+class LocalStack:
+    """Broker, worker and exporter, from the beginning of a ``with`` block to its end.
+
+    While the block runs in the main thread, SIGTERM and SIGHUP end it as Ctrl-C does, where nobody handles them yet.
+
+    Args:
+        broker: ``embedded``, ``kafka`` or HOST:PORT, as ``open_broker`` takes it.
+        settings: The worker's settings; the broker's address in them is replaced by that of the chosen broker.
+        metrics_port: Where the exporter listens on 127.0.0.1; 0 takes a free port.
+        logs: The directory for the logs of all children; a new one, which stays, when not given.
+        program: The command that `springback` is, before its arguments.
+
+    Raises:
+        DeployError: Something is missing, or a piece did not start (on entering the block).
+    """
+
+    def __init__(
+        self,
+        broker: str = "embedded",
+        settings: WorkerSettings | None = None,
+        *,
+        metrics_port: int = 0,
+        logs: Path | None = None,
+        program: Sequence[str] = SPRINGBACK,
+    ) -> None:
+        self._choice = broker
+        self._settings = settings or WorkerSettings()
+        self._metrics_port = metrics_port
+        self._logs = logs
+        self._program = program
+        self._open = contextlib.ExitStack()
+        self._directory = Path()
+        self._broker: Broker | None = None
+        self._children: dict[str, ChildProcess] = {}
+        self._ready: dict[str, dict[str, str]] = {}
+
+    @property
+    def broker_address(self) -> str:
+        """HOST:PORT of the broker."""
+        return self._settings.kafka.bootstrap
+
+    @property
+    def metrics_url(self) -> str:
+        """The address of the exporter's metrics page."""
+        return self._ready["export"]["metrics"]
+
+    @property
+    def health_url(self) -> str:
+        """The address of the worker's health endpoint; a worker that is started again has another."""
+        return self._ready["worker"]["health"]
+
+    @property
+    def log_directory(self) -> Path:
+        """Where the children write their logs: ``worker.log``, ``export.log`` and that of a broker of ours."""
+        return self._logs or Path()
+
+    @property
+    def worker_pid(self) -> int:
+        """The worker's process id."""
+        return self._child("worker").pid
+
+    def check(self) -> None:
+        """Raise a DeployError, with the end of its log, if the broker, the worker or the exporter has ended."""
+        if self._broker is not None:
+            self._broker.check()
+        for name in ("worker", "export"):
+            self._child(name).check()
+
+    def restart_worker(self) -> None:
+        """Stop the worker in good order, if it still runs, start another one and wait until it is ready."""
+        self._child("worker").terminate(_STOP_GRACE_S)
+        self._start_worker()
+        self._wait_until_ready("worker")
+
+    def __enter__(self) -> Self:
+        """Start everything, in order, and wait until all of it is ready."""
+        with contextlib.ExitStack() as opening:
+            opening.enter_context(_ended_by_signals())
+            self._directory = opening.enter_context(run_directory("stack"))
+            if self._logs is None:
+                self._logs = opening.enter_context(log_directory())
+            self._logs.mkdir(parents=True, exist_ok=True)
+            self._broker = opening.enter_context(open_broker(self._choice, self._logs))
+            self._settings = msgspec.structs.replace(
+                self._settings, kafka=msgspec.structs.replace(self._settings.kafka, bootstrap=self._broker.address)
+            )
+            self._declare_topics()
+            (self._directory / "settings.json").write_bytes(msgspec.json.encode(self._settings))
+            opening.callback(self._stop_children)
+            self._start_worker()
+            self._start("export", "--port", str(self._metrics_port))
+            for name in ("worker", "export"):
+                self._wait_until_ready(name)
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """Stop everything."""
+        self._open.close()
+
+    def _declare_topics(self) -> None:
+        asyncio.run(
+            declare_topics(
+                self.broker_address,
+                prefix=self._settings.prefix,
+                app_id=self._settings.group,
+                partitions=self._settings.partitions,
+                replication=self._settings.replication,
+                client_options=self._settings.kafka.client_options(),
+            )
+        )
+
+    def _start_worker(self) -> None:
+        self._start("worker")
+
+    def _start(self, name: str, *options: str) -> None:
+        """Start one of our commands."""
+        self._ready_file(name).unlink(missing_ok=True)
+        settings_file = self._directory / "settings.json"
+        arguments = [name, "--settings", str(settings_file), "--ready-file", str(self._ready_file(name)), *options]
+        self._children[name] = ChildProcess(
+            f"`springback {name}`",
+            [*self._program, *arguments],
+            self.log_directory / f"{name}.log",
+            environment=_environment(),
+        )
+
+    def _wait_until_ready(self, name: str) -> None:
+        """Wait for what a command of ours writes when it is ready, and read it."""
+        ready_file = self._ready_file(name)
+        self._child(name).wait_until(ready_file.exists, _READY_TIMEOUT_S, "the file that says that it is ready")
+        self._ready[name] = msgspec.json.decode(ready_file.read_bytes(), type=dict[str, str])
+
+    def _ready_file(self, name: str) -> Path:
+        return self._directory / f"{name}.ready"
+
+    def _stop_children(self) -> None:
+        for child in self._children.values():
+            child.terminate(_STOP_GRACE_S)
+        self._children.clear()
+
+    def _child(self, name: str) -> ChildProcess:
+        if name not in self._children:
+            message = f"The {name} does not run: use the stack inside its `with` block."
+            raise ChildFailedError(message)
+        return self._children[name]
+
+
+def _environment() -> dict[str, str]:
+    """Ours without what names settings: those that the children shall use stand in their file."""
+    settings = {"BROKER", *(field.upper() for field in WorkerSettings.__struct_fields__)}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not (
+            name.startswith(ENVIRONMENT_PREFIX) and name.removeprefix(ENVIRONMENT_PREFIX).split("__")[0] in settings
+        )
+    }
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Leave the block by SystemExit at SIGTERM and SIGHUP, so that what it opened is closed."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's affair; the children end with this process all the same
+        return
+    unhandled = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in unhandled:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in unhandled:
+            signal.signal(number, signal.SIG_DFL)

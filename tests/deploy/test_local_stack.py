@@ -1,0 +1,200 @@
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
+
+from deploy.broker_probe import cluster_id
+from deploy.errors import ChildFailedError, DeployError
+from deploy.local_stack import LocalStack
+from stream_processors.settings import WorkerSettings
+
+pytestmark = pytest.mark.broker
+
+DEADLINE_S = 30.0
+SETTINGS = WorkerSettings(prefix="here.", partitions=2)
+
+# Stands in for `springback`: says in its ready file how it was called, and waits to be ended.
+STAND_IN = """
+import json, os, sys, time
+from pathlib import Path
+name, arguments = sys.argv[1], sys.argv[2:]
+options = dict(zip(arguments[::2], arguments[1::2]))
+print(name, "starts", flush=True)
+if os.environ.get("STAND_IN_FAILS") == name:
+    sys.exit(f"{name} has no wish to start")
+settings = Path(options["--settings"]).read_text()
+environment = json.dumps({key: value for key, value in os.environ.items() if key.startswith("SPRINGBACK_")})
+ready = {"worker": {"health": f"health of {os.getpid()}", "settings": settings, "environment": environment},
+         "export": {"metrics": "metrics at port " + options.get("--port", "")}}[name]
+part = Path(options["--ready-file"] + ".part")
+part.write_text(json.dumps(ready))
+part.rename(options["--ready-file"])
+time.sleep(600)
+"""
+
+# A parent that says what it has started and then waits.
+PARENT = """
+import json, sys, time
+from pathlib import Path
+from deploy.local_stack import LocalStack
+with LocalStack(program=json.loads(sys.argv[1]), logs=Path(sys.argv[2])) as stack:
+    pids = [stack.worker_pid, stack._child("export").pid, stack._broker.pid]
+    print(json.dumps([*pids, stack.broker_address]), flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    path = tmp_path_factory.mktemp("program") / "stand_in.py"
+    path.write_text(STAND_IN)
+    return [sys.executable, str(path)]
+
+
+@pytest.fixture(autouse=True)
+def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where temporary directories and logs go."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def stack(program: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalStack]:
+    monkeypatch.setenv("SPRINGBACK_PREFIX", "elsewhere.")
+    monkeypatch.setenv("SPRINGBACK_KAFKA__SASL_USERNAME", "somebody")
+    monkeypatch.setenv("SPRINGBACK_DEBUG", "1")
+    with LocalStack("embedded", SETTINGS, metrics_port=4711, program=program) as stack:
+        yield stack
+
+
+def exists(pid: int) -> bool:
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return state.returncode == 0 and not state.stdout.startswith("Z")
+
+
+def becomes_true(condition: Callable[[], bool]) -> bool:
+    deadline_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def check_for(time_s: float, stack: LocalStack) -> None:
+    deadline_s = time.monotonic() + time_s
+    while time.monotonic() < deadline_s:
+        stack.check()
+
+
+def test_the_topics_are_declared(stack: LocalStack) -> None:
+    async def partitions() -> dict[str, int]:
+        admin = AIOKafkaAdminClient(bootstrap_servers=stack.broker_address)
+        await admin.start()
+        try:
+            return {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
+        finally:
+            await admin.close()
+
+    found = asyncio.run(partitions())
+    assert found["here.steps"] == 2
+    assert any(name.endswith("-changelog") for name in found)
+
+
+def test_the_children_are_told_everything_by_their_settings_file(stack: LocalStack) -> None:
+    told = stack._ready["worker"]
+    settings = json.loads(told["settings"])
+    assert settings["kafka"]["bootstrap"] == stack.broker_address
+    assert (settings["prefix"], settings["partitions"]) == ("here.", 2)
+    assert json.loads(told["environment"]) == {"SPRINGBACK_DEBUG": "1"}
+    assert stack.metrics_url == "metrics at port 4711"
+    assert stack.health_url == f"health of {stack.worker_pid}"
+    stack.check()
+
+
+def test_the_worker_can_be_started_again(stack: LocalStack) -> None:
+    first = stack.worker_pid
+    stack.restart_worker()
+    assert stack.worker_pid != first
+    assert not exists(first)
+    assert stack.health_url == f"health of {stack.worker_pid}"
+    os.kill(stack.worker_pid, signal.SIGKILL)
+    with pytest.raises(ChildFailedError, match=r"(?s)`springback worker` was ended by SIGKILL.*\| worker starts"):
+        check_for(DEADLINE_S, stack)
+    stack.restart_worker()
+    stack.check()
+
+
+@pytest.mark.parametrize("name", ["worker", "export"])
+def test_a_child_that_does_not_start_is_told_and_all_the_rest_is_stopped(
+    name: str, program: list[str], monkeypatch: pytest.MonkeyPatch, temporary: Path
+) -> None:
+    monkeypatch.setenv("STAND_IN_FAILS", name)
+    stack = LocalStack("embedded", program=program)
+    expected = rf"(?s)`springback {name}` ended with exit code 1\..*/{name}\.log:.*\| {name} has no wish to start"
+    with pytest.raises(ChildFailedError, match=expected) as caught, stack:
+        pass
+    assert str(stack.log_directory / f"{name}.log") in str(caught.value)
+    assert "no wish" in (stack.log_directory / f"{name}.log").read_text()
+    assert cluster_id(stack.broker_address) is None
+    assert list(temporary.glob("springback-*/*/")) == []
+
+
+def test_nothing_but_the_logs_is_left_after_the_block(stack: LocalStack, program: list[str], temporary: Path) -> None:
+    with LocalStack(program=program) as other:
+        pids = [other.worker_pid, other._child("export").pid]
+    assert not any(map(exists, pids))
+    assert {path.name for path in other.log_directory.iterdir()} == {
+        *("embedded-broker.log", "worker.log", "export.log", "owner.lock")
+    }
+    with pytest.raises(ChildFailedError, match="does not run"):
+        other.check()
+    stack.check()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_is_left_running_when_the_parent_ends(
+    number: signal.Signals, program: list[str], temporary: Path
+) -> None:
+    command = [sys.executable, "-c", PARENT, json.dumps(program), str(temporary / "logs")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+        try:
+            assert parent.stdout is not None
+            *pids, address = json.loads(parent.stdout.readline())
+            assert all(map(exists, pids))
+            parent.send_signal(number)
+            parent.wait(DEADLINE_S)
+        finally:
+            parent.kill()
+    assert becomes_true(lambda: not any(map(exists, pids)))
+    assert cluster_id(address) is None
+    left = list(temporary.glob("springback-*/*/"))
+    assert bool(left) == (number == signal.SIGKILL)  # the next start removes those: see test_run_directory.py
+
+
+def test_the_signals_are_handled_as_before_after_the_block(program: list[str]) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+    with LocalStack(program=program):
+        assert signal.getsignal(signal.SIGTERM) not in before
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def test_a_broker_of_somebody_else_is_used_and_left_alone(embedded_broker: str, program: list[str]) -> None:
+    with LocalStack(embedded_broker, WorkerSettings(prefix="test-local-stack."), program=program) as stack:
+        assert stack.broker_address == embedded_broker
+    assert cluster_id(embedded_broker) is not None
+
+
+def test_an_unknown_choice_of_broker_is_told() -> None:
+    with pytest.raises(DeployError, match=r"'rabbit': expected `embedded`, `kafka` or HOST:PORT"):
+        LocalStack("rabbit").__enter__()
