@@ -1,0 +1,17 @@
+"""Agents on minigrid's BabyAI levels, with perturbations and a clock of their own: a source of step events.
+
+`task_families` says which tasks there are, `episode_play` plays one step by step into an emitter, and
+`testbed_recording` makes a recording of many.
+"""
+
+import os
+
+from producers.missing_extra import MissingExtraError
+
+# pygame, which minigrid imports, would print an advertisement to stdout.
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+
+try:
+    import minigrid  # noqa: F401 - registers the levels
+except ImportError as error:
+    raise MissingExtraError(extra="babyai", cause=error) from error

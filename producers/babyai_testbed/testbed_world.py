@@ -1,0 +1,97 @@
+"""A BabyAI level as a world with disturbances and a clock, whose `info` holds the signals of each step."""
+
+from typing import Any, SupportsFloat
+
+import gymnasium
+from minigrid.core.actions import Actions
+
+from producers.babyai_testbed.level_disturbances import Disturbance
+from producers.babyai_testbed.mission_progress import Cell, MissionProgress, cell_of
+from producers.babyai_testbed.recovering_agent import RecoveringAgent
+from producers.babyai_testbed.simulated_time import ACTION_S, SimulatedClock
+
+CLOSE_RISK = 0.1
+"""Risk load of each occupied cell beside the agent; a bump adds 1."""
+
+_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
+
+
+class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Plays a level under a disturbance; `info` of a step has the keys that `SignalHooks` reads by default.
+
+    travel is in cells; a retry is an action that did not do what was meant; risk counts bumps and what stands close;
+    a violation is a bump. Attach the agent after the reset: a disturbance may strike it.
+
+    Args:
+        level: a level of `make_level`.
+        disturbance: what happens to the agent.
+        clock: moved on by the time of each action.
+    """
+
+    __test__ = False
+
+    def __init__(self, level: gymnasium.Env[Any, Any], disturbance: Disturbance, clock: SimulatedClock) -> None:
+        super().__init__(level)
+        self._level: Any = level
+        self._disturbance = disturbance
+        self._clock = clock
+        self._cycle_start_s = clock()
+        self._mission: MissionProgress | None = None
+        self._agent: RecoveringAgent | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Resets the level; the agent of the episode before is let go."""
+        observation, info = super().reset(seed=seed, options=options)
+        self._mission = MissionProgress(self._level)
+        self._agent = None
+        self._cycle_start_s = self._clock()
+        return observation, {**info, "instruction": self._level.mission}
+
+    def attach(self, agent: RecoveringAgent) -> None:
+        """Says whom the disturbance strikes in this episode."""
+        self._agent = agent
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Takes the action, or what the disturbance makes of it."""
+        if self._mission is None or self._agent is None:
+            message = "call reset() and attach() before step()"
+            raise gymnasium.error.ResetNeeded(message)
+        effect = self._disturbance.effect(action)
+        before = self._state()
+        observation, reward, terminated, truncated, info = super().step(effect)
+        after = self._state()
+        self._clock.advance(ACTION_S[effect])
+        if not (terminated or truncated):
+            self._disturbance.strike(self._level, self._mission, self._agent)
+        success = terminated and float(reward) > 0.0
+        progress, propositions = self._mission.measure(success)
+        failed = effect != action or before == after
+        bump = effect == Actions.forward and before == after
+        signals = {
+            "progress": progress,
+            "propositions": propositions,
+            "travel": float(before[0] != after[0]),
+            "retries": float(failed),
+            "risk": CLOSE_RISK * self._things_beside(after[0]) + bump,
+            "violation": float(bump),
+            "feedback": _feedback(bump, failed),
+            "success": success,
+            "cycle_time_s": self._clock() - self._cycle_start_s,
+        }
+        self._cycle_start_s = self._clock()
+        return observation, reward, terminated, truncated, {**info, **signals}
+
+    def _state(self) -> tuple[Cell, int, Any, Any]:
+        level = self._level
+        ahead = level.grid.get(*level.front_pos)
+        door_open = ahead.is_open if ahead is not None and ahead.type == "door" else None
+        return cell_of(level.agent_pos), level.agent_dir, level.carrying, door_open
+
+    def _things_beside(self, cell: Cell) -> int:
+        return sum(self._level.grid.get(cell[0] + dx, cell[1] + dy) is not None for dx, dy in _SIDES)
+
+
+def _feedback(bump: bool, failed: bool) -> str:
+    if bump:
+        return "bumped"
+    return "the action did not do what was meant" if failed else ""

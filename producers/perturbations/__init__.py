@@ -1,0 +1,1 @@
+"""What a stress severity means: parameters of perturbations, without any simulator."""

@@ -1,0 +1,94 @@
+"""What a severity in [0, 1] does to an agent, for each kind of perturbation. All of it is ours.
+
+Severity 0 is a clean run. Each parameter rises steadily with it, so that cost rises and success falls by degrees.
+
+>>> round(action_slip(0.8).probability, 9)
+0.32
+>>> moved_objects(0.0).events, moved_objects(0.8).events
+(0, 4)
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+PerturbationKind = Literal["physical", "object_state", "semantic"]
+PERTURBATION_KINDS: tuple[PerturbationKind, ...] = get_args(PerturbationKind)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSlip:
+    """Physical: an action has another effect, or none, with this probability per step."""
+
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class MovedObjects:
+    """Object state: what the agent is after is moved, or a door is shut.
+
+    Attributes:
+        events: how many times at most.
+        rate: probability per step that the next event comes.
+        reach: how far an object is moved at most, cells walked.
+    """
+
+    events: int
+    rate: float
+    reach: int
+
+
+@dataclass(frozen=True, slots=True)
+class WrongGrounding:
+    """Semantic: for a while the agent takes a distractor for its target.
+
+    Attributes:
+        spells: how many times at most.
+        rate: probability per step that the next spell begins.
+        steps: how long a spell lasts, steps.
+    """
+
+    spells: int
+    rate: float
+    steps: int
+
+
+def action_slip(severity: float) -> ActionSlip:
+    """The slip of this severity.
+
+    Raises:
+        ValueError: the severity is outside [0, 1].
+    """
+    return ActionSlip(probability=0.4 * checked_severity(severity))
+
+
+def moved_objects(severity: float) -> MovedObjects:
+    """The moves of this severity.
+
+    Raises:
+        ValueError: the severity is outside [0, 1].
+    """
+    checked_severity(severity)
+    return MovedObjects(events=math.ceil(4 * severity), rate=0.2 * severity, reach=2 + round(10 * severity))
+
+
+def wrong_grounding(severity: float) -> WrongGrounding:
+    """The wrong groundings of this severity.
+
+    Raises:
+        ValueError: the severity is outside [0, 1].
+    """
+    checked_severity(severity)
+    return WrongGrounding(spells=math.ceil(3 * severity), rate=0.2 * severity, steps=3 + round(20 * severity))
+
+
+def checked_severity(severity: float) -> float:
+    """The severity, if it is one.
+
+    Raises:
+        ValueError: it is outside [0, 1], or no number.
+    """
+    if not 0.0 <= severity <= 1.0:
+        message = f"a severity lies in [0, 1], got {severity!r}"
+        raise ValueError(message)
+    return severity
