@@ -4,24 +4,25 @@ The structs carry their own limits, so that decoding checks them and the JSON Sc
 Python is not checked until `frame_validation` sees it.
 """
 
-import sys
 from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from producers.step_columns import LARGEST_INTEGER, LARGEST_LOAD, LARGEST_NUMBER, MAX_TEXT
+
 SCHEMA_VERSION = 1
 MAX_IDENTIFIER = 256
 
 Outcome = Literal["success", "failure", "timeout", "aborted"]
 Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_IDENTIFIER)]
-Label = Annotated[str, msgspec.Meta(max_length=256)]
+Label = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-NonNegative = Annotated[float, msgspec.Meta(ge=0.0, le=sys.float_info.max)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-Index = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-Instant = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST_LOAD)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=int(LARGEST_INTEGER))]
+Index = Annotated[int, msgspec.Meta(ge=0, le=int(LARGEST_INTEGER))]
+Instant = Annotated[float, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 
 
 class EpisodeHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

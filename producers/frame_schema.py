@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from producers.frame_parts import MAX_IDENTIFIER, SCHEMA_VERSION, EpisodeEnd, EpisodeHeader
-from producers.step_columns import STEP_COLUMNS, ColumnSpec
+from producers.step_columns import LARGEST_NUMBER, STEP_COLUMNS, ColumnSpec
 
 SCHEMA_ID = f"urn:springback:step-frame:v{SCHEMA_VERSION}"
 
@@ -61,7 +61,9 @@ def _column_schema(spec: ColumnSpec) -> dict[str, Any]:
         cell: dict[str, Any] = {"type": "string", "maxLength": int(spec.maximum)}
     else:
         limit = int if spec.kind == "integer" else float
-        cell = {"type": spec.kind, "minimum": limit(spec.minimum), "maximum": limit(spec.maximum)}
+        cell = {"type": spec.kind}
+        if spec.maximum < LARGEST_NUMBER:
+            cell |= {"minimum": limit(spec.minimum), "maximum": limit(spec.maximum)}
     if not spec.required:
         cell["type"] = [cell["type"], "null"]
     if spec.default is not None:

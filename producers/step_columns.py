@@ -18,6 +18,8 @@ ABSENT = float(np.array(ABSENT_BITS, dtype=np.int64).view(np.float64))
 
 LARGEST_INTEGER = 2.0**53
 LARGEST_NUMBER = sys.float_info.max
+LARGEST_LOAD = 1e12
+"""Bounds durations, distances, counts and loads: what is beyond it is broken, and its square may overflow (ours)."""
 MAX_TEXT = 256
 MAX_MODE = 64
 
@@ -46,8 +48,8 @@ class ColumnSpec(NamedTuple):
     description: str
 
 
-def _number(name: str, unit: str, description: str, *, maximum: float = LARGEST_NUMBER) -> ColumnSpec:
-    return ColumnSpec(name, "number", False, 0.0, 0.0, maximum, unit, description)
+def _number(name: str, unit: str, description: str) -> ColumnSpec:
+    return ColumnSpec(name, "number", False, 0.0, 0.0, LARGEST_LOAD, unit, description)
 
 
 def _fraction(name: str, description: str, *, required: bool = False) -> ColumnSpec:
@@ -66,7 +68,7 @@ STEP_COLUMNS: tuple[ColumnSpec, ...] = (
         "instant of the step, UTC epoch; absent or implausible: the broker's time",
     ),
     ColumnSpec(
-        "cycle_time_s", "number", False, None, sys.float_info.min, LARGEST_NUMBER, "s",
+        "cycle_time_s", "number", False, None, sys.float_info.min, LARGEST_LOAD, "s",
         "duration of the decision cycle; absent: derived from time_s",
     ),
     _fraction("progress", "task progress after the step", required=True),
