@@ -36,10 +36,6 @@ class BrokerLag:
 
     async def __aenter__(self) -> Self:
         """Connect. Raises a `KafkaError` where the broker is away."""
-        # An assignment makes the client keep the topic's partitions in mind; paused, it fetches nothing of it.
-        first = TopicPartition(self._topic, 0)
-        self._consumer.assign([first])
-        self._consumer.pause(first)
         try:
             await self._consumer.start()
         except BaseException:
@@ -54,11 +50,13 @@ class BrokerLag:
         await self._consumer.stop()
 
     async def read(self) -> dict[int, int]:
-        """Frames behind, by partition; all that the broker keeps where nothing was committed.
+        """Frames behind, by partition: all that the broker keeps where nothing was committed; none without the topic.
 
         Raises:
-            KafkaError: the broker is away, or the topic unknown.
+            KafkaError: the broker is away.
         """
+        if not self._consumer.assignment() and not await self._learn_topic():
+            return {}
         known = self._consumer.partitions_for_topic(self._topic) or {0}
         partitions = [TopicPartition(self._topic, partition) for partition in sorted(known)]
         ends = await self._consumer.end_offsets(partitions)
@@ -70,3 +68,14 @@ class BrokerLag:
             read = max(committed or 0, begins[partition])
             behind[partition.partition] = max(0, ends[partition] - read)
         return behind
+
+    async def _learn_topic(self) -> bool:
+        # Asked for by name, a broker may make the topic; asked for all, it cannot.
+        if self._topic not in await self._consumer.topics():
+            return False
+        # An assignment makes the client keep the topic's partitions in mind; paused, it fetches nothing of it.
+        first = TopicPartition(self._topic, 0)
+        self._consumer.assign([first])
+        self._consumer.pause(first)
+        await self._consumer.end_offsets([first])
+        return True

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 DEFAULT_PORT = 9464
 DEFAULT_GROUP = "springback"
 _LAG_INTERVAL_S = 2.0
-_LAG_TIMEOUT_S = 10.0
+_LAG_TIMEOUT_S = 5.0
 
 
 def run_exporter(

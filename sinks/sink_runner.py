@@ -30,6 +30,7 @@ _POLL_MS = 500
 _METADATA_AGE_MS = 10_000
 _SHORTEST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 10.0
+_ASSIGNMENT_POLL_S = 0.02
 
 
 class SinkRunner:
@@ -74,7 +75,8 @@ class SinkRunner:
                         wait_s = _SHORTEST_WAIT_S
                         await self._follow(consumer)
                 except KafkaError as error:
-                    _log.warning("Readings cannot be read for now (%s); trying again in %.3g s.", error, wait_s)
+                    level = logging.WARNING if wait_s == _SHORTEST_WAIT_S else logging.DEBUG
+                    _log.log(level, "Readings cannot be read for now: %s. Trying again until they can.", error)
                     await asyncio.sleep(wait_s)
                     wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
         finally:
@@ -84,7 +86,6 @@ class SinkRunner:
     @contextlib.asynccontextmanager
     async def _consumer(self) -> Any:
         consumer = AIOKafkaConsumer(
-            *self._topics.read,
             bootstrap_servers=self._bootstrap,
             group_id=None,
             enable_auto_commit=False,
@@ -94,9 +95,23 @@ class SinkRunner:
         )
         try:
             await consumer.start()
+            await self._join_topics(consumer)
             yield consumer
         finally:
             await consumer.stop()
+
+    async def _join_topics(self, consumer: AIOKafkaConsumer) -> None:
+        """Subscribe once all topics are there: a broker set to do so would make them, with partitions of its own."""
+        wanted = set(self._topics.read)
+        told = False
+        while missing := wanted - await consumer.topics():
+            if not told:
+                told = True
+                _log.warning("Waiting for topics: %s. `springback topics` declares them.", ", ".join(sorted(missing)))
+            await asyncio.sleep(_SHORTEST_WAIT_S)
+        consumer.subscribe(self._topics.read)
+        while wanted - {partition.topic for partition in consumer.assignment()}:
+            await asyncio.sleep(_ASSIGNMENT_POLL_S)
 
     async def _follow(self, consumer: AIOKafkaConsumer) -> None:
         known = consumer.assignment()
@@ -139,7 +154,8 @@ class SinkRunner:
             try:
                 return write()
             except SinkUnavailableError as error:
-                _log.warning("Sink %s is unavailable (%s); trying again in %.3g s.", sink.name, error, wait_s)
+                level = logging.WARNING if wait_s == _SHORTEST_WAIT_S else logging.DEBUG
+                _log.log(level, "Sink %s is unavailable: %s. Trying again until it can.", sink.name, error)
                 self._observer.retried(sink.name)
                 await asyncio.sleep(wait_s)
                 wait_s = min(2 * wait_s, _LONGEST_WAIT_S)

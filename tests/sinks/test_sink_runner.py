@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sinks.broker_lag import BrokerLag
 from sinks.errors import SinkUnavailableError
 from sinks.memory_sink import MemorySink
 from sinks.reading_topics import ReadingTopics
@@ -21,6 +22,33 @@ Send = Callable[..., Awaitable[None]]
 Until = Callable[[Callable[[], Awaitable[bool]]], Awaitable[None]]
 
 DEADLINE_S = 30.0
+
+
+@pytest.mark.broker
+def test_topics_are_waited_for_and_never_made(
+    embedded_broker: str, prefix: str, send: Send, until: Until, window: Make
+) -> None:
+    topics = ReadingTopics.of_prefix(prefix)
+    sink, observer = MemorySink(), Observer()
+
+    async def scenario() -> None:
+        running = asyncio.ensure_future(SinkRunner(embedded_broker, topics, [sink], observer).run())
+        async with BrokerLag(embedded_broker, topics.steps, f"{prefix}springback") as lag:
+            assert await lag.read() == {}
+            # Declared with as many partitions as wanted: nobody has made them before.
+            await declare_topics(embedded_broker, prefix=prefix, partitions=3)
+            assert await lag.read() == {0: 0, 1: 0, 2: 0}
+        await send(embedded_broker, topics.windows, [window()])
+
+        async def written() -> bool:
+            return len(sink.windows) == 1
+
+        await until(written)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(scenario())
+    assert observer.told == ["caught up"]
 
 
 class FlakySink(MemorySink):
