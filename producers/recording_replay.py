@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from producers.delivery_window import DeliveryWindow
 from producers.errors import FrameRefusedError
 from producers.frame_publisher import FramePublisher
 from producers.recording_reader import RecordedFrame, UnreadablePart, read_frames
+from producers.step_emitter import new_session
 from producers.step_frame import StepFrame
 
 __all__ = ["RecordedFrame", "ReplaySummary", "UnreadablePart", "read_frames", "replay"]
@@ -103,38 +103,37 @@ def replay(
     if not 0.0 <= speed < math.inf:
         message = f"speed is {speed}; expected 0 (as fast as possible) or recorded seconds per second, such as 1 or 20"
         raise ValueError(message)
-    token = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+    token = new_session()
     summary = ReplaySummary()
     window = DeliveryWindow(publisher)
     pacer = _Pacer(speed) if speed else None
-    try:
-        for recorded in frames:
-            frame = recorded.frame
-            if pacer is not None and (time_s := _end_time_s(frame)) is not None:
-                wait_s = pacer.due_s(time_s, clock()) - clock()
-                if wait_s > 0.0:
-                    pause(wait_s)
-            if frame.session not in summary.sessions:
-                fresh = session == "fresh"
-                summary.sessions[frame.session] = _fresh_session(frame.session, token) if fresh else frame.session
-            data = recorded.data if session == "keep" else _with_session(recorded.data, summary.sessions[frame.session])
-            window.publish(frame.producer.encode(), data, _noting_refusal(summary, recorded))
-            summary.frames += 1
-            summary.steps += frame.n_steps
-            summary.size_bytes += len(data)
-            summary.producers.add(frame.producer)
-            summary.arrived = window.acknowledged
-            if on_sent is not None:
-                on_sent(summary)
-        window.drain()
-    finally:
-        summary.arrived = window.acknowledged
+    for recorded in frames:
+        frame = recorded.frame
+        if pacer is not None and (time_s := _end_time_s(frame)) is not None:
+            wait_s = pacer.due_s(time_s, clock()) - clock()
+            if wait_s > 0.0:
+                pause(wait_s)
+        if frame.session not in summary.sessions:
+            fresh = session == "fresh"
+            summary.sessions[frame.session] = _fresh_session(frame.session, token) if fresh else frame.session
+        data = recorded.data if session == "keep" else _with_session(recorded.data, summary.sessions[frame.session])
+        window.publish(frame.producer.encode(), data, _noting(summary, recorded))
+        summary.frames += 1
+        summary.steps += frame.n_steps
+        summary.size_bytes += len(data)
+        summary.producers.add(frame.producer)
+        if on_sent is not None:
+            on_sent(summary)
+    window.drain()
     return summary
 
 
-def _noting_refusal(summary: ReplaySummary, recorded: RecordedFrame) -> Callable[[FrameRefusedError], None]:
-    def note(error: FrameRefusedError) -> None:
-        summary.refused.append(UnreadablePart(recorded.source, recorded.line, "refused_by_kafka", str(error)))
+def _noting(summary: ReplaySummary, recorded: RecordedFrame) -> Callable[[FrameRefusedError | None], None]:
+    def note(error: FrameRefusedError | None) -> None:
+        if error is None:
+            summary.arrived += 1
+        else:
+            summary.refused.append(UnreadablePart(recorded.source, recorded.line, "refused_by_kafka", str(error)))
 
     return note
 

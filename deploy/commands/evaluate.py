@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stream_processors.resilience.resilience_config import ResilienceConfig
     from stream_processors.resilience.stage_baseline import StageBaseline
 
-_PIPED_WIDTH = 140
+_PIPED_WIDTH = 160
 
 
 def evaluate(

@@ -63,9 +63,10 @@ def replay(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from producers import recording_replay
     from producers.kafka_publisher import KafkaPublisher
     from producers.recording_reader import UnreadablePart, count_lines, read_frames
+    from producers.recording_replay import ReplaySummary
+    from producers.recording_replay import replay as send
 
     left_out = 0
 
@@ -76,7 +77,7 @@ def replay(
 
     console = Console(stderr=True)
     started_s = time.monotonic()
-    summary = recording_replay.ReplaySummary()
+    summary = ReplaySummary()
     chosen = stream_settings(broker, prefix, settings)
     publisher = KafkaPublisher(chosen.kafka.bootstrap, f"{chosen.prefix}steps", **chosen.kafka.client_options())
     columns = (
@@ -95,7 +96,7 @@ def replay(
             progress.update(task, completed=sent.frames, steps=sent.steps)
 
         try:
-            recording_replay.replay(
+            send(
                 read_frames(files, report_unreadable),
                 publisher,
                 speed=speed,
@@ -114,7 +115,10 @@ def replay(
 
 def _sent(summary: "ReplaySummary", left_out: int, seconds: float) -> str:
     sessions = ", ".join(dict.fromkeys(summary.sessions.values())) or "none"
+    missing = summary.frames - summary.arrived - len(summary.refused)
     return (
-        f"Sent {summary.arrived} frames ({summary.steps} steps, {summary.size_bytes / 1e6:.1f} MB) of "
-        f"{len(summary.producers)} producers in {seconds:.1f} s; left out {left_out}; sessions: {sessions}"
+        f"Sent {summary.frames} frames ({summary.steps} steps, {summary.size_bytes / 1e6:.1f} MB) of "
+        f"{len(summary.producers)} producers in {seconds:.1f} s"
+        + (f", of which {missing} were not acknowledged" if missing else "")
+        + f"; left out {left_out}; sessions: {sessions}"
     )

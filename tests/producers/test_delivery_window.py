@@ -32,16 +32,27 @@ class SlowKafka:
         self.unanswered.popleft()(error)
 
 
-def refuse_none(error: FrameRefusedError) -> None:
-    raise AssertionError
+class Settled:
+    """What was told of the frames."""
+
+    def __init__(self) -> None:
+        self.arrived = 0
+        self.refusals: list[FrameRefusedError] = []
+
+    def __call__(self, error: FrameRefusedError | None) -> None:
+        if error is None:
+            self.arrived += 1
+        else:
+            self.refusals.append(error)
 
 
-def test_a_full_window_waits_for_an_acknowledgement() -> None:
+@pytest.mark.parametrize("bound", [{"frames": 2}, {"size_bytes": 2}])
+def test_a_full_window_waits_for_an_acknowledgement(bound: dict[str, int]) -> None:
     kafka = SlowKafka()
-    window = DeliveryWindow(kafka, frames=2, longest_silence_s=30.0)
+    window = DeliveryWindow(kafka, **bound, longest_silence_s=30.0)
     for data in (b"0", b"1"):
-        window.publish(b"key", data, refuse_none)
-    waiting = threading.Thread(target=window.publish, args=(b"key", b"2", refuse_none))
+        window.publish(b"key", data, Settled())
+    waiting = threading.Thread(target=window.publish, args=(b"key", b"2", Settled()))
     waiting.start()
     waiting.join(0.05)
     assert waiting.is_alive()
@@ -49,14 +60,24 @@ def test_a_full_window_waits_for_an_acknowledgement() -> None:
     kafka.answer()
     waiting.join(30.0)
     assert kafka.taken == [b"0", b"1", b"2"]
-    assert window.acknowledged == 1
+
+
+def test_a_frame_larger_than_the_window_goes_alone() -> None:
+    kafka = SlowKafka()
+    window = DeliveryWindow(kafka, size_bytes=2, longest_silence_s=0.01)
+    window.publish(b"key", b"larger", Settled())
+    with pytest.raises(PublishError, match="acknowledged none of 1 frames"):
+        window.publish(b"key", b"1", Settled())
+    kafka.answer()
+    window.publish(b"key", b"1", Settled())
+    assert kafka.taken == [b"larger", b"1"]
 
 
 def test_draining_waits_for_all() -> None:
-    kafka = SlowKafka()
+    kafka, settled = SlowKafka(), Settled()
     window = DeliveryWindow(kafka, longest_silence_s=30.0)
     for data in (b"0", b"1"):
-        window.publish(b"key", data, refuse_none)
+        window.publish(b"key", data, settled)
     draining = threading.Thread(target=window.drain)
     draining.start()
     kafka.answer()
@@ -66,14 +87,14 @@ def test_draining_waits_for_all() -> None:
     draining.join(30.0)
     assert not draining.is_alive()
     assert kafka.flushed
-    assert window.acknowledged == 2
+    assert settled.arrived == 2
 
 
 def test_silence_is_given_up_on() -> None:
     window = DeliveryWindow(SlowKafka(), frames=1, longest_silence_s=0.01)
-    window.publish(b"key", b"0", refuse_none)
+    window.publish(b"key", b"0", Settled())
     with pytest.raises(PublishError, match=r"acknowledged none of 1 frames in 0\.01 s"):
-        window.publish(b"key", b"1", refuse_none)
+        window.publish(b"key", b"1", Settled())
     with pytest.raises(PublishError, match="acknowledged none"):
         window.drain()
 
@@ -81,17 +102,17 @@ def test_silence_is_given_up_on() -> None:
 def test_a_failure_ends_it() -> None:
     kafka = SlowKafka()
     window = DeliveryWindow(kafka, longest_silence_s=30.0)
-    window.publish(b"key", b"0", refuse_none)
+    window.publish(b"key", b"0", Settled())
     kafka.answer(ConnectionError("broker away"))
     with pytest.raises(PublishError, match=r"did not take a frame \(broker away\); 0 frames had arrived"):
-        window.publish(b"key", b"1", refuse_none)
+        window.publish(b"key", b"1", Settled())
 
 
 def test_a_refusal_is_told_and_passed_over() -> None:
-    kafka, refusals = SlowKafka(), list[FrameRefusedError]()
+    kafka, settled = SlowKafka(), Settled()
     window = DeliveryWindow(kafka, longest_silence_s=30.0)
-    window.publish(b"key", b"0", refusals.append)
+    window.publish(b"key", b"0", settled)
     kafka.answer(FrameRefusedError("too large"))
     window.drain()
-    assert [str(refusal) for refusal in refusals] == ["too large"]
-    assert window.acknowledged == 0
+    assert [str(refusal) for refusal in settled.refusals] == ["too large"]
+    assert settled.arrived == 0

@@ -204,3 +204,4 @@ def test_a_replay_ends_when_kafka_does_not_take_a_frame(tmp_path: Path) -> None:
     with pytest.raises(PublishError, match=r"broker away.*2 frames had arrived"):
         replay(frames, kafka, speed=0, on_sent=lose_the_broker)
     assert len(kafka.sent) == told[-1].arrived == 2
+    assert told[-1].frames == 3
