@@ -24,7 +24,6 @@ from stream_processors.kafka_connection import KafkaConnection
 from stream_processors.settings import WorkerSettings
 from stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics, topic_name
 from stream_processors.worker_health import Readiness, health_endpoint
-from stream_processors.worker_logging import configure_logging
 
 _RETRY_S = 0.5
 _STOP_TIMEOUT_S = 20.0
@@ -64,7 +63,7 @@ def create_app(settings: WorkerSettings, data_directory: str) -> faust.App:
 
 
 def run_worker(settings: WorkerSettings, ready_file: Path | None = None) -> None:
-    """Run one worker until SIGTERM or SIGINT. It takes over the process's log and those signals.
+    """Run one worker until SIGTERM or SIGINT. It takes those signals for itself.
 
     Args:
         settings: of the worker.
@@ -73,7 +72,6 @@ def run_worker(settings: WorkerSettings, ready_file: Path | None = None) -> None
     Raises:
         StreamError: the worker cannot start or go on; the message says why. Its state is safe: start it again.
     """
-    configure_logging()
     try:
         asyncio.run(_run(settings, ready_file))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Workers that are killed, stopped, paused and joined by others on a real Apache Kafka: nothing missing, nothing twice."""
+"""Workers that are killed, stopped, paused and joined by others on a real Kafka: nothing missing, nothing twice."""
 
 import asyncio
 import random
