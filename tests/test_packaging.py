@@ -1,0 +1,163 @@
+"""What is installed: every module imports, and an install without an extra says which one a part needs."""
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy import cli
+
+ROOT = Path(cli.__file__).parents[1]
+FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+BASE = ("kafka", "msgspec", "numpy")
+TYPER_AND_RICH = (
+    "annotated_doc",
+    "annotated_types",
+    "click",
+    "markdown_it",
+    "mdurl",
+    "pydantic",
+    "pydantic_core",
+    "pygments",
+    "rich",
+    "shellingham",
+    "typer",
+    "typing_extensions",
+    "typing_inspection",
+)
+
+# What is installed beyond the packages asked for is as if it were not.
+BLOCKER = """
+import importlib.abc, importlib.metadata, json, sys
+blocked = set(importlib.metadata.packages_distributions()) - set(sys.argv[1].split())
+class Blocker(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in blocked and top not in sys.stdlib_module_names and not top.startswith("_"):
+            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
+sys.meta_path.insert(0, Blocker())
+"""
+
+IMPORT_ALL = """
+import importlib
+said = {}
+for name in sys.argv[2:]:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        said[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(said))
+"""
+
+RUN_COMMAND = """
+from deploy.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def modules(folder: str) -> list[str]:
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+
+
+def run_with(packages: tuple[str, ...], script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKER + script, " ".join((*packages, *FOLDERS)), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("module", [module for folder in FOLDERS for module in modules(folder)])
+def test_every_module_imports(module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in cli.EXTRA_OF_PACKAGE:
+            raise
+        pytest.skip(f"the extra {cli.EXTRA_OF_PACKAGE[missing]} is not installed")
+
+
+def test_the_producer_side_imports_without_any_extra() -> None:
+    done = run_with(BASE, IMPORT_ALL, *modules("producers"))
+    assert done.returncode == 0, done.stderr
+    said: dict[str, str] = json.loads(done.stdout)
+    assert all(name.startswith(("producers.babyai_testbed", "producers.gymnasium_wrapper")) for name in said)
+    assert all(message.endswith('pip install "springback[babyai]"') for message in said.values())
+    assert "MissingExtraError" in said["producers.gymnasium_wrapper"]
+
+
+def test_without_the_command_line_extra_it_says_what_to_install() -> None:
+    done = run_with(BASE, RUN_COMMAND, "--help")
+    assert done.returncode == 2
+    assert done.stderr.startswith("springback: ")
+    assert "pip install 'springback[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["schema"], ["worker", "--help"]])
+def test_the_command_line_needs_no_other_extra(arguments: list[str]) -> None:
+    done = run_with((*BASE, *TYPER_AND_RICH), RUN_COMMAND, *arguments)
+    assert done.returncode == 0, done.stderr
+
+
+def test_recordings_are_evaluated_with_the_command_line_extra_alone() -> None:
+    recording = str(ROOT / "producers" / "recordings" / "habitat_twins.frames.jsonl.gz")
+    done = run_with((*BASE, *TYPER_AND_RICH), RUN_COMMAND, "evaluate", recording)
+    assert done.returncode == 0, done.stderr
+    assert "navigation" in done.stdout
+
+
+@pytest.mark.parametrize(("command", "extra"), [("worker", "worker"), ("export", "live"), ("topics", "live")])
+def test_a_part_without_its_extra_says_what_to_install(command: str, extra: str) -> None:
+    done = run_with((*BASE, *TYPER_AND_RICH), RUN_COMMAND, command)
+    assert done.returncode == 2
+    assert f"pip install 'springback[{extra}]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def imported_packages(folder: str) -> set[str]:
+    names: set[str] = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                names.add(node.module)
+    return {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - set(FOLDERS)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_package_that_is_imported_is_known_by_its_extra(folder: str) -> None:
+    assert imported_packages(folder) <= {*BASE, *cli.EXTRA_OF_PACKAGE}
+
+
+def test_the_extras_that_are_named_exist() -> None:
+    extras = PROJECT["optional-dependencies"]
+    assert set(cli.EXTRA_OF_PACKAGE.values()) <= set(extras)
+    (everything,) = extras["all"]
+    named = everything.removeprefix("springback[").removesuffix("]").split(",")
+    assert set(named) == set(extras) - {"all", "dev", "cli"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_folder_is_typed_and_a_plain_package(folder: str) -> None:
+    assert (ROOT / folder / "py.typed").is_file()
+    assert (ROOT / folder / "__init__.py").is_file()
+
+
+def test_no_test_file_shares_its_name() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
+    assert not list((ROOT / "tests").rglob("__init__.py"))
