@@ -135,4 +135,5 @@ class BaselineFeed:
         self.version += 1
 
     def _materialise(self) -> MaterialisedBaseline:
-        return materialise(self._learned, self._config.baseline, self._config.window.fixed_bounds())
+        usable = self._learned.mature(self._config.baseline)
+        return materialise(usable, self._config.baseline, self._config.window.fixed_bounds())

@@ -155,11 +155,10 @@ def contribution(episode: OpenEpisode) -> EpisodeContribution | None:
         return None
     sums = sums_matrix(b"".join(learning.cells.values())).copy()
     sums[:, 1 + WORK_LEFT] += episode.last_step + 1
-    scored_whole = learning.calibrating and episode.unscored == 0
     return EpisodeContribution(
         family=episode.traits.family,
         key=episode.key,
         cells=tuple(learning.cells),
         sums=sums.tobytes(),
-        largest=LargestSums(learning.sums.largest_effort, learning.sums.largest_delay) if scored_whole else None,
+        largest=LargestSums(learning.sums.largest_effort, learning.sums.largest_delay) if episode.unscored == 0 else None,
     )

@@ -98,7 +98,6 @@ class EpisodeTracker:
         family = baseline.families[episode.traits.family]
         learning = episode.learning
         if learning is not None:
-            learning.calibrating = learning.calibrating and family.mature
             learning.sums.run(rows, start, stop)
         return walk(episode.detectors, rows, start, stop, config.alarm_bounds(family.bounds), config)
 

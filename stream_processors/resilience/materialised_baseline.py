@@ -68,14 +68,12 @@ class CellEstimates:
 class FamilyIndex:
     """Where a family's anchors find their row, and its alarm bounds.
 
-    `rows` has shape (modes + 1, P, Q); the last mode stands for unknown ones. `mature` says that the baseline holds
-    enough reference episodes for largest sums by it to count for calibration.
+    `rows` has shape (modes + 1, P, Q); the last mode stands for unknown ones.
     """
 
     modes: dict[str, int]
     rows: Ints
     bounds: AlarmBounds
-    mature: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +138,10 @@ def _materialise_family(
 ) -> tuple[CellEstimates, FamilyIndex]:
     n_p, n_q = grid.progress_bins, grid.residual_bins
     modes = {mode: i for i, mode in enumerate(sorted({mode for mode, _, _ in family.cells}))}
-    leaves = np.array([(modes[m] * n_p + p) * n_q + q for m, p, q in family.cells], dtype=np.int64)
-    sums = Moments.unpacked(sums_matrix(b"".join(family.cells.values())), N_SAMPLE)
+    # In sorted order: sums do not depend, to the last bit, on the order in which the cells were learned or read.
+    cells = sorted(family.cells)
+    leaves = np.array([(modes[m] * n_p + p) * n_q + q for m, p, q in cells], dtype=np.int64)
+    sums = Moments.unpacked(sums_matrix(b"".join(family.cells[cell] for cell in cells)), N_SAMPLE)
 
     rows = np.zeros((len(modes) + 1) * n_p * n_q, dtype=np.int64)
     shrunk: _Shrunk | None = None
@@ -162,7 +162,6 @@ def _materialise_family(
         modes,
         rows.reshape(len(modes) + 1, n_p, n_q),
         calibrated_bounds(family, config, fixed),
-        family.references >= config.mature_episodes,
     )
     return _estimates(every, family_mean=every.mean[0]), index
 

@@ -29,8 +29,8 @@ class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         calibration_episodes: reference episodes from which on a family's alarm bounds are calibrated.
         calibration_rank: the quantile of the reference episodes' largest sums that becomes the bound.
         calibration_floor: the smallest calibrated bound.
-        mature_episodes: reference episodes that a family's live baseline must hold before an episode's largest sums
-            count for calibration: sums against a baseline of one or two episodes say nothing of the task.
+        mature_episodes: reference episodes that a family must have while it learns live before its baseline is used:
+            excess over a baseline of one or two episodes says nothing of the task, and its sums would spoil the bounds.
         calibration_memory: how many of the latest largest sums are kept.
         contribution_memory: how many of the latest contributions are remembered, to count each once.
     """
@@ -55,7 +55,7 @@ class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episod
     """What one reference episode teaches: the sums of the cells that it passed through.
 
     `sums` is little-endian float64, one row (n, mean, M2) per cell. `largest` is absent while the family had no
-    mature baseline to score the episode by.
+    baseline to score the whole episode by.
     """
 
     family: str
@@ -105,6 +105,15 @@ class StageBaseline(msgspec.Struct, kw_only=True):
     def add(self, contribution: EpisodeContribution, config: BaselineConfig) -> set[CellKey]:
         """Take in one episode, in its own family. Returns the cells that changed."""
         return self.families.setdefault(contribution.family, FamilyBaseline()).add(contribution, config)
+
+    def mature(self, config: BaselineConfig) -> "StageBaseline":
+        """The families that may be scored by while they learn: with enough reference episodes, or frozen."""
+        usable = {
+            name: family
+            for name, family in self.families.items()
+            if family.frozen or family.references >= config.mature_episodes
+        }
+        return StageBaseline(families=usable, grid=self.grid)
 
 
 def sums_matrix(packed: bytes) -> Floats:

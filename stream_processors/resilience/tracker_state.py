@@ -48,13 +48,12 @@ class LearningState(msgspec.Struct):
 
     Sums of the cells passed through (see `EpisodeContribution`); the work left is counted down from 0 here and
     shifted once the end is known. `pending` holds samples that a window may yet claim (learn_from = success only).
-    `sums` serves calibration, and so does `calibrating`: whether every step was scored by a mature baseline.
+    `sums` serves calibration.
     """
 
     cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
     pending: list[tuple[CellKey, bytes]] = msgspec.field(default_factory=list)
     sums: UninterruptedSums = msgspec.field(default_factory=UninterruptedSums)
-    calibrating: bool = True
 
 
 class OpenEpisode(msgspec.Struct, kw_only=True):
