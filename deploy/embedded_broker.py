@@ -7,8 +7,9 @@ with Tansu 0.6.0:
   out: nothing is ever removed, and memory grows by about 1.7 times what is written.
 - A topic that a client asks for appears by itself, with 4 partitions; declare topics before anything uses them. The
   number of partitions of a topic cannot be changed afterwards. Any replication factor is accepted.
-- The first member of a consumer group waits 5 s for its partitions, and the next one that joins up to 8 s, whatever
-  timeouts they ask for.
+- The first member of a new consumer group waits 5 s for its partitions, and the next one that joins 8 s, whatever
+  rebalance timeout they ask for. Once a group's last member has left or died, the next waits twice the session timeout
+  (20 s at 10 s).
 - Offsets cannot be looked up by time: the answer is the first offset.
 - An idempotent or transactional producer of aiokafka does not start; one of kafka-python does.
 - A message without a key is accepted in a compacted topic, which Apache Kafka refuses.

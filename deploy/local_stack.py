@@ -156,7 +156,8 @@ class LocalStack:
             f"`springback {name}`",
             [*self._program, *arguments],
             self.log_directory / f"{name}.log",
-            environment=_environment(),
+            # What a killed child leaves in its temporary directory goes with ours.
+            environment=_environment() | {"TMPDIR": str(self._directory)},
         )
 
     def _wait_until_ready(self, name: str) -> None:
