@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands import evaluate, export, replay, schema, topics, up, worker
+from deploy.commands import baseline, evaluate, export, record, replay, schema, topics, up, worker
 
 _ABOUT = """Live resilience telemetry for embodied agents: from step events on Kafka to recovery costs in Prometheus.
 
@@ -31,11 +31,12 @@ def build_app() -> typer.Typer:
     for panel, commands in {
         "On one machine": (up.up,),
         "The parts": (worker.worker, export.export, topics.topics),
-        "Recordings": (replay.replay, evaluate.evaluate),
+        "Recordings": (record.record, replay.replay, evaluate.evaluate),
         "Reference": (schema.schema,),
     }.items():
         for command in commands:
             app.command(rich_help_panel=panel)(command)
+    app.add_typer(baseline.app, rich_help_panel="Recordings")
     return app
 
 

@@ -13,7 +13,8 @@ from deploy.errors import BrokerUnavailableError
 from stream_processors.errors import SettingsError
 from stream_processors.resilience.baseline_codec import BaselineFormatError
 
-COMMANDS = ("up", "worker", "export", "topics", "replay", "evaluate", "schema")
+COMMANDS = ("up", "worker", "export", "topics", "record", "replay", "evaluate", "schema")
+GROUPS = (("baseline", "export"), ("baseline", "import"))
 
 
 def raised_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -26,14 +27,14 @@ def raised_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -
 def test_help_names_every_command_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert set(COMMANDS) <= set(out.split())
+    assert {*COMMANDS, "baseline"} <= set(out.split())
     assert "Exit codes: 0" in out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([command, "--help"]) == 0
-    assert f"Example: springback {command}" in " ".join(capsys.readouterr().out.split())
+@pytest.mark.parametrize("command", [*((command,) for command in COMMANDS), *GROUPS])
+def test_every_command_has_help_with_an_example(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*command, "--help"]) == 0
+    assert f"Example: springback {' '.join(command)}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_every_command_is_tested_here() -> None:
@@ -57,6 +58,11 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         ["topics", "--broker", "no-port"],
         ["up", "--broker", "rabbit"],
         ["topics", "--partitions", "0"],
+        ["record", "--stresses", "0,2", "none.jsonl"],
+        ["record", "--family", "gardening", "none.jsonl"],
+        ["record", __file__],
+        ["evaluate", "--baseline", __file__, __file__],
+        ["baseline", "import", "no-such-file"],
     ],
 )
 def test_wrong_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,79 @@
+"""`springback baseline export` and `import`: what a fleet has learned, as a file."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.commands.shared_options import BrokerOption, PrefixOption, SettingsOption, stream_settings
+
+app = typer.Typer(
+    name="baseline",
+    help="Save what a fleet has learned to be normal to a file, and load it again.",
+    no_args_is_help=True,
+)
+
+
+@app.command("export")
+def export_(
+    file: Annotated[Path, typer.Argument(dir_okay=False, show_default=False, help="The file to write.")],
+    broker: BrokerOption = None,
+    prefix: PrefixOption = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Write the stage baselines of every family to one file.
+
+    The file is what `worker --baseline`, `evaluate --baseline` and `baseline import` take.
+
+    Example: springback baseline export clean.baseline
+    """
+    from stream_processors.baseline_transfer import export_baseline
+    from stream_processors.resilience.baseline_codec import load_baseline
+
+    chosen = stream_settings(broker, prefix, settings)
+    data = asyncio.run(export_baseline(chosen.kafka, prefix=chosen.prefix, grid=chosen.resilience.grid))
+    families = load_baseline(data).families
+    if not families:
+        typer.echo("springback: nothing has been learned yet: no reference episode has ended in success", err=True)
+        raise typer.Exit(1)
+    file.write_bytes(data)
+    learned = ", ".join(f"{name} ({family.references} episodes)" for name, family in sorted(families.items()))
+    typer.echo(f"Wrote {file}: {learned}")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, show_default=False, help="An exported baseline.")
+    ],
+    broker: BrokerOption = None,
+    prefix: PrefixOption = None,
+    frozen: Annotated[
+        bool, typer.Option("--frozen", help="Keep it as it is: what the families do from now on teaches nothing.")
+    ] = False,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=1.0, metavar="SECONDS", help="How long to wait for the workers.")
+    ] = 60.0,
+    settings: SettingsOption = None,
+) -> None:
+    """Put a file's baselines in the place of what the running workers have learned of those families.
+
+    Families that the file does not name stay as they are. A worker must be running.
+
+    Example: springback baseline import --frozen clean.baseline
+    """
+    from stream_processors.baseline_transfer import import_baseline
+
+    chosen = stream_settings(broker, prefix, settings)
+    families = asyncio.run(
+        import_baseline(
+            chosen.kafka,
+            file.read_bytes(),
+            prefix=chosen.prefix,
+            grid=chosen.resilience.grid,
+            frozen=frozen,
+            timeout_s=timeout_s,
+        )
+    )
+    typer.echo(f"Imported{' and frozen' if frozen else ''}: {', '.join(families)}")
