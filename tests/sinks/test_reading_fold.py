@@ -67,6 +67,14 @@ def test_a_status_that_comes_after_the_summary_counts_no_step_again(status: Make
     assert page("steps_total", **GROUP) == 20
 
 
+def test_repeated_statuses_of_an_episode_count_no_step_again(status: Make, running: Make) -> None:
+    told = [status(seen_s=1000.0 + steps, episodes=(running(steps=steps, unscored_steps=1),)) for steps in (2, 4, 6)]
+    page = Page().after(*told, *told)
+    assert page("steps_total", **GROUP) == 6
+    assert page("unscored_steps_total", **GROUP) == 1
+    assert page("exporter_refused_values_total", metric="springback_steps_total") is None
+
+
 def test_a_repeated_summary_counts_once(summary: Make) -> None:
     page = Page().after(summary(), summary())
     assert page("episodes_total", **CALM, outcome="success") == 1
