@@ -1,22 +1,27 @@
 """Publishes frames to Kafka. The one module that imports kafka-python."""
 
 import contextlib
+import socket
 import threading
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from kafka import KafkaProducer  # type: ignore[import-untyped]
-from kafka.errors import (  # type: ignore[import-untyped]
-    InvalidRecordError,
-    KafkaError,
-    KafkaTimeoutError,
-    MessageSizeTooLargeError,
-    RecordListTooLargeError,
-)
-
 from producers.errors import FrameRefusedError, PublishError
 from producers.frame_publisher import OnDone
+
+with warnings.catch_warnings():
+    # kafka-python 3.0 reads its own files in a way that Python 3.11 and 3.12 call deprecated.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import KafkaProducer  # type: ignore[import-untyped]
+    from kafka.errors import (  # type: ignore[import-untyped]
+        InvalidRecordError,
+        KafkaError,
+        KafkaTimeoutError,
+        MessageSizeTooLargeError,
+        RecordListTooLargeError,
+    )
 
 _NEVER_ACCEPTED = (InvalidRecordError, MessageSizeTooLargeError, RecordListTooLargeError)
 
@@ -55,8 +60,10 @@ class KafkaPublisher:
             # Names only: kafka-python's own message would show the values, secrets among them.
             message = f"kafka-python's producer has no option {', '.join(unknown)}"
             raise ValueError(message)
+        self._brokers = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
+        self._connect_timeout_s = connect_timeout_s
         self._options = {
-            "bootstrap_servers": bootstrap if isinstance(bootstrap, str) else list(bootstrap),
+            "bootstrap_servers": self._brokers,
             "bootstrap_timeout_ms": int(connect_timeout_s * 1000),
             "acks": "all",
             "linger_ms": 5,
@@ -117,9 +124,9 @@ class KafkaPublisher:
             return client
         if client is not None:
             _close_client(client, 0.0)
-        client = KafkaProducer(**self._options)
-        # Its own hook at exit would close it before an emitter's hook has sent the last steps.
-        client._unregister_cleanup()
+        if not self._options.keys() & {"proxy_url", "socks5_proxy"}:
+            _check_reachable(self._brokers, self._connect_timeout_s)
+        client = _connect(self._options)
         with self._lock:
             if not self._closed:
                 self._client = client
@@ -144,6 +151,40 @@ class KafkaPublisher:
         translated = kind(message)
         translated.__cause__ = error
         return translated
+
+
+def _check_reachable(brokers: Sequence[str], timeout_s: float) -> None:
+    """Looks whether anybody is there at all: a client that kafka-python makes in vain is slow, loud, and leaks."""
+    problems: list[str] = []
+    for broker in brokers:
+        host, _, port = broker.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+        except (OSError, ValueError) as error:
+            problems.append(f"{broker}: {error}")
+        else:
+            return
+    message = f"no Kafka broker can be reached; expected HOST:PORT of one that runs: {'; '.join(problems)}"
+    raise PublishError(message)
+
+
+def _connect(options: dict[str, Any]) -> Any:
+    connections: list[Any] = []
+
+    def remembered(**settings: Any) -> Any:
+        connections.append(KafkaProducer.DEFAULT_CONFIG["kafka_client"](**settings))
+        return connections[0]
+
+    try:
+        client = KafkaProducer(kafka_client=remembered, **options)
+    except BaseException:
+        # kafka-python 3.0 leaves its sockets and a thread behind when it finds no broker.
+        for connection in connections:
+            connection.close()
+        raise
+    # Its own hook at exit would close it before an emitter's hook has sent the last steps.
+    client._unregister_cleanup()
+    return client
 
 
 def _close_client(client: Any, timeout_s: float) -> None:

@@ -122,7 +122,7 @@ def test_full_buffer_drops_the_newest_steps_and_no_ends() -> None:
     assert len(publisher.frames[-1].ends) == 1
     report = emitter.report
     assert (report.steps_sent, report.steps_dropped, report.ends_dropped, report.steps_buffered) == (5, 3, 0, 0)
-    emitter.close()
+    emitter.close(timeout_s=0.05)
 
 
 def test_failed_frames_are_published_again_in_order() -> None:
@@ -147,7 +147,7 @@ def test_failed_frames_are_published_again_in_order() -> None:
     assert emitter.flush()
     report = emitter.report
     assert (report.steps_sent, report.publish_errors, report.last_error) == (4, 2, "PublishError: broker away")
-    emitter.close()
+    emitter.close(timeout_s=0.05)
 
 
 def test_refused_frame_is_dropped_and_the_next_one_goes(publisher: MemoryPublisher, emitter: StepEmitter) -> None:
@@ -195,7 +195,7 @@ def test_close_is_bounded_and_counts_what_it_gives_up(publisher: MemoryPublisher
     emitter = StepEmitter(publisher, producer="robot", linger_s=LONG_S)
     emitter.begin_episode(episode="1", family="f").step(progress=0.0)
     emitter.close(timeout_s=0.05)
-    emitter.close()
+    emitter.close(timeout_s=0.05)
     report = emitter.report
     assert (report.steps_dropped, report.ends_dropped, report.steps_buffered) == (1, 1, 0)
 
@@ -207,7 +207,7 @@ def test_nothing_is_reported_after_the_end(emitter: StepEmitter) -> None:
         episode.step(progress=0.0)
     with pytest.raises(EmitterStateError, match="has ended"):
         episode.end("success")
-    emitter.close()
+    emitter.close(timeout_s=0.05)
     with pytest.raises(EmitterStateError, match="closed"):
         emitter.begin_episode(episode="2", family="f")
 
