@@ -29,3 +29,5 @@ def configure_logging(level: int = logging.INFO) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for name in _LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
+    # A commit waits for the outputs under way, and its timer calls that overlapping.
+    logging.getLogger("mode.timers").setLevel(logging.ERROR)
