@@ -20,8 +20,8 @@ Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_IDENTIFIER
 Label = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST_LOAD)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=int(LARGEST_INTEGER))]
-Index = Annotated[int, msgspec.Meta(ge=0, le=int(LARGEST_INTEGER))]
+Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INTEGER)]
+Index = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INTEGER)]
 Instant = Annotated[float, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 
 

@@ -16,7 +16,7 @@ ColumnKind = Literal["integer", "number", "text"]
 ABSENT_BITS = 0x7FF80000000007A2
 ABSENT = float(np.array(ABSENT_BITS, dtype=np.int64).view(np.float64))
 
-LARGEST_INTEGER = 2.0**53
+LARGEST_INTEGER = 2**53
 LARGEST_NUMBER = sys.float_info.max
 LARGEST_LOAD = 1e12
 """Bounds durations, distances, counts and loads: what is beyond it is broken, and its square may overflow (ours)."""
@@ -61,8 +61,8 @@ def _text(name: str, default: str, maximum: int, description: str) -> ColumnSpec
 
 
 STEP_COLUMNS: tuple[ColumnSpec, ...] = (
-    ColumnSpec("episode", "integer", True, None, 0.0, LARGEST_INTEGER, "1", "index into this frame's episodes"),
-    ColumnSpec("step", "integer", True, None, 0.0, LARGEST_INTEGER, "1", "step number in the episode, from 0, rising"),
+    ColumnSpec("episode", "integer", True, None, 0.0, float(LARGEST_INTEGER), "1", "index into this frame's episodes"),
+    ColumnSpec("step", "integer", True, None, 0.0, float(LARGEST_INTEGER), "1", "step number in the episode, from 0, rising"),
     ColumnSpec(
         "time_s", "number", False, None, -LARGEST_NUMBER, LARGEST_NUMBER, "s",
         "instant of the step, UTC epoch; absent or implausible: the broker's time",
