@@ -62,7 +62,7 @@ def _text(name: str, default: str, maximum: int, description: str) -> ColumnSpec
 
 STEP_COLUMNS: tuple[ColumnSpec, ...] = (
     ColumnSpec("episode", "integer", True, None, 0.0, float(LARGEST_INTEGER), "1", "index into this frame's episodes"),
-    ColumnSpec("step", "integer", True, None, 0.0, float(LARGEST_INTEGER), "1", "step number in the episode, from 0, rising"),
+    ColumnSpec("step", "integer", True, None, 0.0, float(LARGEST_INTEGER), "1", "number in the episode, rising from 0"),
     ColumnSpec(
         "time_s", "number", False, None, -LARGEST_NUMBER, LARGEST_NUMBER, "s",
         "instant of the step, UTC epoch; absent or implausible: the broker's time",
