@@ -1,0 +1,195 @@
+"""The demo on simulated agents: clean episodes until every family has a calibrated baseline, then rising stress."""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+
+from deploy.demo_run import DemoError, DemoRun
+from producers.babyai_testbed.episode_play import PlayedStep, play
+from producers.babyai_testbed.simulated_time import SimulatedClock
+from producers.babyai_testbed.task_families import FAMILIES, Task, task_sequence
+from producers.kafka_publisher import KafkaPublisher
+from producers.perturbations.severity import PERTURBATION_KINDS
+from producers.step_emitter import StepEmitter, new_session
+from stream_processors.family_table import STRESS_GRID
+from stream_processors.resilience.stage_baseline import BaselineConfig
+from stream_processors.topics import STEPS, topic_name
+
+AGENTS_PER_FAMILY = 2
+STEPS_PER_SECOND = 240.0
+"""Of all agents together: slow enough to watch, and to leave two cores for the pipeline."""
+
+MOST_LEARNING_EPISODES = 80
+_FLUSH_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An episode to be played."""
+
+    task: Task
+    stress: float
+    kind_number: int
+
+
+@dataclass(slots=True)
+class DemoAgent:
+    """An agent that plays one job after another. `play_next` starts the next, or returns None if there is none."""
+
+    name: str
+    family: str
+    emitter: StepEmitter
+    clock: SimulatedClock
+    played: int = 0
+    steps: Generator[PlayedStep] | None = None
+    jobs: deque[Job] = field(default_factory=deque)
+
+    def start(self, job: Job) -> None:
+        """Begin an episode."""
+        kind = PERTURBATION_KINDS[job.kind_number % len(PERTURBATION_KINDS)]
+        self.steps = play(
+            job.task,
+            self.emitter,
+            episode=f"{self.played:04d}",
+            agent=self.name,
+            stress=job.stress,
+            perturbation=kind if job.stress else None,
+            clock=self.clock,
+        )
+        self.played += 1
+
+
+def run_babyai(demo: DemoRun, episodes: int, seed: int, steps_per_second: float = STEPS_PER_SECOND) -> None:
+    """Play it all, and wait until the pipeline has found every episode's end.
+
+    Args:
+        demo: the pipeline.
+        episodes: per family and stress, in the part that counts.
+        seed: of all tasks and perturbations.
+        steps_per_second: of all agents together.
+
+    Raises:
+        DemoError: no baseline came about, or readings are missing at the end.
+    """
+    tasks = {family: task_sequence(family, seed) for family in FAMILIES}
+    with ExitStack() as emitters:
+        _learn(demo, _agents(demo, emitters), tasks, steps_per_second)
+    with ExitStack() as emitters:
+        agents = _agents(demo, emitters)
+        demo.sessions = {agent.emitter.session for agent in agents}
+        _rise(demo, agents, tasks, episodes, steps_per_second)
+
+
+def _agents(demo: DemoRun, emitters: ExitStack) -> list[DemoAgent]:
+    """Two agents a family, which share a producer and begin a new session."""
+    topic = topic_name(STEPS, demo.settings.prefix)
+    agents = []
+    for family in FAMILIES:
+        publisher = KafkaPublisher(demo.stack.broker_address, topic, **demo.settings.kafka.client_options())
+        emitter = emitters.enter_context(
+            StepEmitter(publisher, producer=f"babyai-{family}", session=new_session(), max_steps=16)
+        )
+        for number in range(1, AGENTS_PER_FAMILY + 1):
+            agents.append(DemoAgent(f"{family}-{number}", family, emitter, SimulatedClock(time.time())))
+    return agents
+
+
+def _learn(demo: DemoRun, agents: list[DemoAgent], tasks: dict[str, Iterator[Task]], steps_per_second: float) -> None:
+    """Clean episodes until every family's alarm bounds are calibrated.
+
+    A family is there once so many of its reference successes have been scored from end to end by its baseline.
+    """
+    config: BaselineConfig = demo.settings.resilience.baseline
+    needed = config.calibration_episodes
+    sessions = {agent.emitter.session for agent in agents}
+    bar = demo.progress.add_task("Learning", total=len(FAMILIES) * needed, detail="clean episodes")
+    started: Counter[str] = Counter()
+
+    def scored() -> Counter[str]:
+        return Counter(
+            summary.traits.family
+            for summary in demo.summaries(sessions)
+            if summary.outcome == "success" and summary.unscored_steps == 0
+        )
+
+    def next_job(agent: DemoAgent) -> Job | None:
+        if scored()[agent.family] >= needed:
+            return None
+        started[agent.family] += 1
+        if started[agent.family] > MOST_LEARNING_EPISODES:
+            message = (
+                f"Family {agent.family!r} has no calibrated baseline after {MOST_LEARNING_EPISODES} clean episodes. "
+                f"The logs are in {demo.stack.log_directory}"
+            )
+            raise DemoError(message)
+        return Job(next(tasks[agent.family]), 0.0, 0)
+
+    def show() -> None:
+        have = scored()
+        demo.progress.update(bar, completed=sum(min(needed, have[family]) for family in FAMILIES))
+
+    _play(demo, agents, next_job, show, steps_per_second)
+    show()
+
+
+def _rise(
+    demo: DemoRun, agents: list[DemoAgent], tasks: dict[str, Iterator[Task]], episodes: int, steps_per_second: float
+) -> None:
+    """The same tasks at every stress, stress by stress."""
+    for family, sequence in tasks.items():
+        own = list(islice(sequence, episodes))
+        jobs = [Job(task, stress, number) for stress in STRESS_GRID for number, task in enumerate(own)]
+        players = cycle([agent for agent in agents if agent.family == family])
+        for job, player in zip(jobs, players, strict=False):
+            player.jobs.append(job)
+    total = sum(len(agent.jobs) for agent in agents)
+    bar = demo.progress.add_task("Stress", total=total, detail="λ 0.0")
+
+    def next_job(agent: DemoAgent) -> Job | None:
+        return agent.jobs.popleft() if agent.jobs else None
+
+    def show() -> None:
+        left = max((agent.jobs[0].stress for agent in agents if agent.jobs), default=STRESS_GRID[-1])
+        demo.progress.update(bar, completed=arrived(), detail=f"λ {left:.1f}")
+
+    def arrived() -> int:
+        return len(demo.summaries(demo.sessions))
+
+    _play(demo, agents, next_job, show, steps_per_second)
+    demo.wait_for(arrived, total, "episodes")
+    show()
+
+
+def _play(
+    demo: DemoRun,
+    agents: list[DemoAgent],
+    next_job: Callable[[DemoAgent], Job | None],
+    show: Callable[[], None],
+    steps_per_second: float,
+) -> None:
+    """Let all agents take a step in turn, at the pace given, until no job is left; then send what is buffered."""
+    playing = list(agents)
+    round_s = len(agents) / steps_per_second
+    due_s = time.monotonic()
+    shown_s = 0.0
+    while playing:
+        for agent in list(playing):
+            if agent.steps is None:
+                job = next_job(agent)
+                if job is None:
+                    playing.remove(agent)
+                    continue
+                agent.start(job)
+            if agent.steps is not None and next(agent.steps, None) is None:
+                agent.steps = None
+        due_s = max(due_s + round_s, time.monotonic() - round_s)
+        time.sleep(max(0.0, due_s - time.monotonic()))
+        if due_s - shown_s > 0.5:
+            shown_s = due_s
+            demo.check()
+            show()
+    for agent in agents:
+        agent.emitter.flush(_FLUSH_TIMEOUT_S)

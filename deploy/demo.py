@@ -1,0 +1,64 @@
+"""`springback demo`: the whole pipeline on one machine, with something to watch, and a table at the end."""
+
+from typing import Literal
+
+import msgspec
+from rich.console import Console
+
+from deploy.demo_run import EXTERNAL_PREFIX, demo_run
+from stream_processors.family_table import FamilyRow
+from stream_processors.settings import WorkerSettings
+
+DemoSource = Literal["babyai", "habitat"]
+
+_TITLES: dict[DemoSource, str] = {
+    "babyai": "BabyAI agents: the same tasks at every stress",
+    "habitat": "Habitat twins: the same tasks clean and disturbed",
+}
+
+
+def run_demo(
+    source: DemoSource,
+    broker: str,
+    console: Console,
+    *,
+    episodes: int = 8,
+    seed: int = 0,
+    metrics_port: int = 0,
+    settings: WorkerSettings | None = None,
+) -> list[FamilyRow]:
+    """Run it to its end.
+
+    Args:
+        source: simulated BabyAI agents, or recorded Habitat episodes.
+        broker: `embedded`, `kafka`, or HOST:PORT of one that runs.
+        console: where to tell what happens.
+        episodes: per family and stress, of the simulated agents.
+        seed: of the simulated agents' tasks.
+        metrics_port: where the metrics are served on 127.0.0.1; 0 takes a free port.
+        settings: of the worker; their prefix is replaced on a broker that is not our own.
+
+    Returns:
+        The rows of the table that was shown.
+
+    Raises:
+        DeployError: something is missing, or the demo did not come to its end.
+        MissingExtraError: the simulated agents are not installed.
+    """
+    if source == "babyai":
+        from deploy.babyai_demo import run_babyai  # needs an extra of its own
+    else:
+        from deploy.habitat_demo import run_habitat
+
+    chosen = settings or WorkerSettings()
+    if broker not in ("embedded", "kafka") and not chosen.prefix:
+        chosen = msgspec.structs.replace(chosen, prefix=EXTERNAL_PREFIX)
+    with demo_run(broker, console, metrics_port, chosen) as demo:
+        if source == "babyai":
+            run_babyai(demo, episodes, seed)
+        else:
+            run_habitat(demo)
+        table = demo.table()
+        demo.progress.stop()
+        demo.show(table, _TITLES[source])
+    return table

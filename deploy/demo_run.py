@@ -1,0 +1,115 @@
+"""What every demo has: the stack, the readings that come out of it, progress, and a table at the end."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from deploy.errors import DeployError
+from deploy.family_table_view import family_table_view
+from deploy.local_stack import LocalStack
+from sinks.background_reader import BackgroundReader
+from sinks.memory_sink import MemorySink
+from stream_processors.family_table import FamilyRow, family_table
+from stream_processors.resilience.readings import EpisodeSummary
+from stream_processors.settings import WorkerSettings
+
+EXTERNAL_PREFIX = "springback-demo."
+"""Begins the topics' names on a broker that is not our own, so that a demo stays out of real data."""
+
+_ARRIVAL_TIMEOUT_S = 30.0
+_POLL_S = 0.1
+
+
+class DemoError(DeployError):
+    """The demo did not come to its end as it should."""
+
+
+@dataclass(slots=True)
+class DemoRun:
+    """A demo under way.
+
+    Attributes:
+        stack: the pipeline.
+        readings: what has come out of it.
+        console: where it tells what it does.
+        sessions: the producers' sessions of the part that counts for the table.
+    """
+
+    stack: LocalStack
+    readings: MemorySink
+    reader: BackgroundReader
+    console: Console
+    progress: Progress
+    settings: WorkerSettings
+    sessions: set[str] = field(default_factory=set)
+
+    def summaries(self, sessions: set[str]) -> list[EpisodeSummary]:
+        """The episodes of these sessions that have ended, as the stream found them."""
+        return [summary for summary in self.readings.summaries if summary.key.session in sessions]
+
+    def check(self) -> None:
+        """Raise if a part of the pipeline has died."""
+        self.stack.check()
+        self.reader.check()
+
+    def wait_for(self, arrived: Callable[[], int], expected: int, what: str) -> None:
+        """Wait until so many have arrived.
+
+        Raises:
+            DemoError: they do not come.
+        """
+        deadline = time.monotonic() + _ARRIVAL_TIMEOUT_S
+        while (count := arrived()) < expected:
+            self.check()
+            if time.monotonic() > deadline:
+                message = (
+                    f"{expected - count} of {expected} {what} did not come out of the pipeline within "
+                    f"{_ARRIVAL_TIMEOUT_S:.0f} s. Its logs are in {self.stack.log_directory}"
+                )
+                raise DemoError(message)
+            time.sleep(_POLL_S)
+
+    def table(self) -> list[FamilyRow]:
+        """The family table of the part that counts."""
+        windows = [window for window in self.readings.closed_windows if window.key.session in self.sessions]
+        return family_table(self.summaries(self.sessions), windows)
+
+    def show(self, table: list[FamilyRow], title: str) -> None:
+        """Print the table and where the metrics are."""
+        self.console.print()
+        self.console.print(family_table_view(table, title))
+        self.console.print(f"Metrics: {self.stack.metrics_url}")
+
+
+@contextmanager
+def demo_run(broker: str, console: Console, metrics_port: int, settings: WorkerSettings) -> Iterator[DemoRun]:
+    """The pipeline on the chosen broker, for as long as the block.
+
+    Args:
+        broker: `embedded`, `kafka`, or HOST:PORT of one that runs.
+        console: where to tell what happens.
+        metrics_port: where the metrics are served on 127.0.0.1; 0 takes a free port.
+        settings: of the worker.
+
+    Raises:
+        DeployError: something is missing, or a part did not start.
+    """
+    console.print(f"Starting a broker ({broker}), a worker and the exporter ...")
+    readings = MemorySink()
+    with LocalStack(broker, settings, metrics_port=metrics_port) as stack:
+        console.print(f"Kafka:   {stack.broker_address}\nMetrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")
+        options = settings.kafka.client_options()
+        reader = BackgroundReader(stack.broker_address, [readings], prefix=settings.prefix, client_options=options)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[detail]}"),
+            TimeElapsedColumn(),
+        )
+        with reader, Progress(*columns, console=console) as progress:
+            yield DemoRun(stack, readings, reader, console, progress, settings)
