@@ -1,6 +1,5 @@
 """`springback evaluate`: recovery costs of recordings, without Kafka."""
 
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deploy.commands.shared_options import BaselineOption, RecordingsArgument, SettingsOption, stream_settings
+from deploy.commands.table_console import table_console
 
 if TYPE_CHECKING:
     from stream_processors.resilience.resilience_config import ResilienceConfig
     from stream_processors.resilience.stage_baseline import StageBaseline
-
-_PIPED_WIDTH = 160
 
 
 def evaluate(
@@ -40,7 +38,6 @@ def evaluate(
     Example: springback evaluate --json monday.json monday.frames.jsonl.gz
     """
     import msgspec
-    from rich.console import Console
 
     from deploy.family_table_view import family_table_view
     from producers.recording_reader import UnreadablePart, read_frames
@@ -59,8 +56,7 @@ def evaluate(
     evaluation = in_memory_driver.evaluate(frames, config, given)
     document = evaluation_json(evaluation.summaries, evaluation.windows)
     if str(json_file) != "-":
-        # In a file or a pipe there is no width to keep to.
-        Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH).print(family_table_view(document.families))
+        table_console().print(family_table_view(document.families))
     for reason, count in sorted(Counter(row.reason for row in evaluation.rejected).items()):
         typer.echo(f"rejected  {count} rows: {reason}", err=True)
     if json_file is not None:

@@ -13,7 +13,7 @@ from deploy.errors import BrokerUnavailableError
 from stream_processors.errors import SettingsError
 from stream_processors.resilience.baseline_codec import BaselineFormatError
 
-COMMANDS = ("up", "worker", "export", "topics", "record", "replay", "evaluate", "schema")
+COMMANDS = ("demo", "up", "worker", "export", "topics", "record", "replay", "evaluate", "schema")
 GROUPS = (("baseline", "export"), ("baseline", "import"))
 
 
@@ -57,6 +57,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         ["replay", "--speed", "-1", os.devnull],
         ["topics", "--broker", "no-port"],
         ["up", "--broker", "rabbit"],
+        ["demo", "--source", "chess"],
         ["topics", "--partitions", "0"],
         ["record", "--stresses", "0,2", "none.jsonl"],
         ["record", "--family", "gardening", "none.jsonl"],

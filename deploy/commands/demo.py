@@ -1,0 +1,41 @@
+"""`springback demo`: the whole pipeline on this machine, with a source, to look at."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from deploy.commands.shared_options import LocalBrokerOption, SettingsOption, stream_settings
+from deploy.commands.table_console import table_console
+
+
+def demo(
+    source: Annotated[
+        Literal["babyai", "habitat"],
+        typer.Option(help="Agents that play BabyAI tasks, or recorded episodes of real habitat-sim."),
+    ] = "babyai",
+    broker: LocalBrokerOption = "embedded",
+    episodes: Annotated[int, typer.Option(min=1, max=1000, help="BabyAI episodes per family and stress.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same BabyAI tasks.")] = 0,
+    metrics_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where the metrics are served on 127.0.0.1; 0 takes a free port.")
+    ] = 0,
+    settings: SettingsOption = None,
+) -> None:
+    """Run everything on this machine: broker, worker, exporter, and agents that are disturbed. Ends by itself.
+
+    Clean episodes come first, until there is a baseline, then rising stress. Meanwhile the metrics can be looked at; at
+    the end there is a table of what recovering has cost. Nothing is left running, also after Ctrl-C.
+
+    Example: springback demo --source habitat --broker kafka
+    """
+    from deploy.demo import run_demo
+
+    run_demo(
+        source,
+        broker,
+        table_console(),
+        episodes=episodes,
+        seed=seed,
+        metrics_port=metrics_port,
+        settings=stream_settings(None, None, settings),
+    )
