@@ -54,14 +54,15 @@ def admit(table: StepTable, states: list[TrackerState], config: ResilienceConfig
         config: settings of the core.
     """
     admission = Admission()
-    slot_of_key: dict[EpisodeKey, int] = {}
+    # By object, not by key: an episode that has ended may be opened again, and two producers may use the same names.
+    slot_of: dict[int, int] = {}
     ends = {end.episode: end for end in table.ends}
     # Position in `slots` of each of the table's episodes; -1 for copies of what is over, whose rows are dropped.
     slot_of_episode = np.full(len(table.episodes), -1, dtype=np.int64)
     agent_of_episode: list[AgentState] = []
 
     def slot_for(agent: AgentState, episode: OpenEpisode) -> int:
-        position = slot_of_key.setdefault(episode.key, len(admission.slots))
+        position = slot_of.setdefault(id(episode), len(admission.slots))
         if position == len(admission.slots):
             admission.slots.append(Slot(agent, episode))
         return position
@@ -86,14 +87,13 @@ def admit(table: StepTable, states: list[TrackerState], config: ResilienceConfig
                 continue
             episode = _opened(entry, session, frame.broker_time_s, config)
             agent.open[entry.header.episode] = episode
-        episode.seen_s = max(episode.seen_s, frame.broker_time_s)
         position = slot_for(agent, episode)
         slot_of_episode[number] = position
         if number in ends:
             _end(admission.slots[position], ends[number].end.outcome, ends[number].time_s, config)
     _choose_rows(admission, table, slot_of_episode, agent_of_episode)
-    _note_clocks(table, agent_of_episode)
-    admission.agents = list({agent.agent: agent for agent in agent_of_episode}.values())
+    _note_times(table, admission, slot_of_episode, agent_of_episode)
+    admission.agents = list({id(agent): agent for agent in agent_of_episode}.values())
     return admission
 
 
@@ -175,12 +175,21 @@ def _choose_rows(
         agent_of_episode[number].count(duplicate_steps=int(copies))
 
 
-def _note_clocks(table: StepTable, agent_of_episode: list[AgentState]) -> None:
-    """Follow each agent's clock skew, and count the times that the broker's stand in for."""
-    last_rows = np.flatnonzero(np.r_[table.episode[1:] != table.episode[:-1], True][: len(table)])
+def _note_times(
+    table: StepTable, admission: Admission, slot_of_episode: Ints, agent_of_episode: list[AgentState]
+) -> None:
+    """Follow each episode's last new step and each agent's clock, and count the times that the broker's stand in for.
+
+    Copies do not count: a dead link that sends the same frames for ever is silence, and their times are old.
+    """
+    taken = np.sort(admission.order)
+    episode_of = table.episode[taken]
+    last_rows = taken[np.r_[episode_of[1:] != episode_of[:-1], True][: len(taken)]]
     for row in last_rows.tolist():
         number = int(table.episode[row])
         agent, frame = agent_of_episode[number], table.frames[table.episodes[number].frame]
+        episode = admission.slots[slot_of_episode[number]].episode
+        episode.seen_s = max(episode.seen_s, frame.broker_time_s)
         if table.clocked[row]:
             skew = float(table.time_s[row]) - frame.broker_time_s
             agent.time_s = float(table.time_s[row])
