@@ -82,10 +82,7 @@ def gather(
     packed, slots = merged.packed(), merged_codes // n_cells
     cells = [cell_key(code, mode_names, grid) for code in (merged_codes % n_cells).tolist()]
     bounds = np.flatnonzero(np.r_[True, slots[1:] != slots[:-1], True]).tolist()
-    return {
-        int(slots[start]): (cells[start:stop], packed[start:stop])
-        for start, stop in itertools.pairwise(bounds)
-    }
+    return {int(slots[start]): (cells[start:stop], packed[start:stop]) for start, stop in itertools.pairwise(bounds)}
 
 
 def cell_codes(rows: BatchRows, at: Ints, grid: AnchorGrid) -> Ints:
@@ -133,32 +130,42 @@ def absorb_outside_windows(
         claimed |= (tally.departure_step <= step) & (step <= tally.last_step)
     candidates = [c.departure_step for c in (detectors.effort_candidate, detectors.delay_candidate) if c is not None]
     undecided = step >= min(candidates, default=np.inf)
-    if detectors.window is not None:
-        claimed |= step >= detectors.window.tally.departure_step
+    window = detectors.window
+    if window is not None:
+        # The calm steps after a re-entry lie outside the window if it stands, and inside if the calm is broken.
+        undecided = step > (np.inf if window.calm == 0 or window.reentry is None else window.reentry.last_step)
+        claimed |= (step >= window.tally.departure_step) & ~undecided
     learning.pending = [waiting[i] for i in np.flatnonzero(undecided & ~claimed)]
     free = np.flatnonzero(~undecided & ~claimed)
     if len(free):
         absorb(learning, [waiting[i][0] for i in free], Moments.of_samples(held[free]).packed())
 
 
-def contribution(episode: OpenEpisode) -> EpisodeContribution | None:
+def contribution(episode: OpenEpisode, last_window: Tally | None, calibrates: bool) -> EpisodeContribution | None:
     """What the episode teaches, now that its last step is known; None if it has nothing to teach.
 
     Work left at a step is last step - step + 1: it counts the step itself. Shifting a mean leaves co-moments alone.
+
+    Args:
+        episode: one that ended well.
+        last_window: the window that its end has closed, if it did.
+        calibrates: whether the detectors' sums are those that alarm bounds are calibrated by.
     """
     learning = episode.learning
     if learning is None:
         return None
     if learning.pending:
-        absorb_outside_windows(learning, DetectorState(), [], [], np.empty((0, N_SAMPLE)))
+        closed = [] if last_window is None else [last_window]
+        absorb_outside_windows(learning, DetectorState(), closed, [], np.empty((0, N_SAMPLE)))
     if not learning.cells:
         return None
     sums = sums_matrix(b"".join(learning.cells.values())).copy()
     sums[:, 1 + WORK_LEFT] += episode.last_step + 1
+    largest = LargestSums(learning.sums.largest_effort, learning.sums.largest_delay)
     return EpisodeContribution(
         family=episode.traits.family,
         key=episode.key,
         cells=tuple(learning.cells),
         sums=sums.tobytes(),
-        largest=LargestSums(learning.sums.largest_effort, learning.sums.largest_delay) if episode.unscored == 0 else None,
+        largest=largest if calibrates and episode.unscored == 0 else None,
     )

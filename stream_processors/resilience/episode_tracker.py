@@ -118,7 +118,8 @@ class EpisodeTracker:
         ended_s = episode.last_time_s if slot.ended_s is None else slot.ended_s
         outputs.summaries.append(episode_summary(episode, outcome, ended_s))
         if outcome == "success":
-            learned = contribution(episode)
+            last_window = None if window is None else window.tally
+            learned = contribution(episode, last_window, calibrates=self.config.window.detector == "cusum")
             if learned is not None:
                 outputs.contributions.append(learned)
 
@@ -144,6 +145,8 @@ def _advance(rows: BatchRows, mode_names: list[str], admission: Admission, score
     for i, (last, count) in enumerate(zip(lasts, counts, strict=True)):
         slot = admission.slots[rows.slot[last]]
         episode = slot.episode
+        if episode.steps == 0:
+            episode.started_s = float(rows.time_s[last - count + 1])
         episode.last_step = int(rows.step[last])
         episode.last_time_s = float(rows.time_s[last])
         episode.last_clocked = bool(rows.clocked[last])
