@@ -1,39 +1,51 @@
-"""The family table as people read it on a terminal."""
+"""The family table as people read it on a terminal: a block for each family and method, which fits 80 columns."""
 
 from collections.abc import Iterable
+from itertools import groupby
 
 from rich import box
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from stream_processors.family_table import FamilyRow
 
 _STATES = ("recovered", "unrecovered", "censored")
 _CAUSES = ("effort", "delay", "effort+delay")
-_CAPTION = """\
-C_rec: recovery cost of an episode. SR: success rate. Windows by state: recovered/unrecovered/censored,
-and by cause: effort/delay/both. Lost cycles of an episode; length of a window in steps.
-n(-k): k of the n episodes had no baseline to score them by, or no end, and count in no cost."""
+# Heading and least width of each column: the blocks of several families stand under one another.
+_COLUMNS = (
+    ("λ", 3),
+    ("n", 7),
+    ("SR", 4),
+    ("windows\nrec/unr/cen", 11),
+    ("cause\neff/del/both", 12),
+    ("C_rec\nmean", 7),
+    ("C_rec\nmedian", 6),
+    ("lost\ncycles", 6),
+    ("window\nlength", 6),
+)
+_LEGEND = """\
+n: episodes; n(-k): k of them count in no cost, for want of a baseline or an end
+SR: success rate   C_rec: recovery cost of an episode   lost cycles: per episode
+windows: recovered/unrecovered/censored, by cause effort/delay/both; length in steps"""
 
 
-def family_table_view(rows: Iterable[FamilyRow], title: str = "Resilience by family, method and stress") -> Table:
-    """The rows as a rich table. A dash says that there was nothing to take a figure of."""
+def family_table_view(
+    rows: Iterable[FamilyRow], title: str = "Resilience by family, method and stress"
+) -> RenderableType:
+    """The rows, to print with rich. A dash says that there was nothing to take a figure of."""
+    blocks = [_block(*group, list(own)) for group, own in groupby(rows, lambda row: (row.family, row.method))]
+    return Group(Text(title, style="bold"), *blocks, Text(_LEGEND, style="dim"))
+
+
+def _block(family: str, method: str, rows: list[FamilyRow]) -> Table:
     table = Table(
-        title=title, caption=_CAPTION, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1)
+        title=f"\n{family} · {method}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
     )
-    table.add_column("family", no_wrap=True)
-    table.add_column("method", overflow="fold")
-    for heading in ("λ", "n", "SR", "windows\nrec/unr/cen", "cause\neff/del/both"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("C_rec\nmean", "C_rec\nmedian", "lost\ncycles", "window\nlength"):
-        table.add_column(heading, justify="right")
-    family = None
+    for heading, width in _COLUMNS:
+        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     for row in rows:
-        if family not in (None, row.family):
-            table.add_section()
-        family = row.family
         table.add_row(
-            row.family,
-            row.method,
             f"{row.stress:.1f}",
             _episodes(row),
             "-" if row.success_rate is None else f"{row.success_rate:.0%}",
@@ -53,4 +65,6 @@ def _episodes(row: FamilyRow) -> str:
 
 
 def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.2f}"
