@@ -27,7 +27,7 @@ _COLUMNS = (
 _LEGEND = """\
 n: episodes; n(-k): k of them count in no cost, for want of a baseline or an end
 SR: success rate   C_rec: recovery cost of an episode   lost cycles: per episode
-windows: recovered/unrecovered/censored, by cause effort/delay/both; length in steps"""
+windows: recovered/unrecovered/censored; cause: effort/delay/both; length: steps"""
 
 
 def family_table_view(
