@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 import typer
 
 from deploy.commands.shared_options import LocalBrokerOption, SettingsOption, stream_settings
-from deploy.commands.table_console import table_console
 
 
 def demo(
@@ -28,12 +27,14 @@ def demo(
 
     Example: springback demo --source habitat --broker kafka
     """
+    from rich.console import Console
+
     from deploy.demo import run_demo
 
     run_demo(
         source,
         broker,
-        table_console(),
+        Console(),
         episodes=episodes,
         seed=seed,
         metrics_port=metrics_port,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deploy.commands.shared_options import BaselineOption, RecordingsArgument, SettingsOption, stream_settings
-from deploy.commands.table_console import table_console
 
 if TYPE_CHECKING:
     from stream_processors.resilience.resilience_config import ResilienceConfig
@@ -38,6 +37,7 @@ def evaluate(
     Example: springback evaluate --json monday.json monday.frames.jsonl.gz
     """
     import msgspec
+    from rich.console import Console
 
     from deploy.family_table_view import family_table_view
     from producers.recording_reader import UnreadablePart, read_frames
@@ -56,7 +56,7 @@ def evaluate(
     evaluation = in_memory_driver.evaluate(frames, config, given)
     document = evaluation_json(evaluation.summaries, evaluation.windows)
     if str(json_file) != "-":
-        table_console().print(family_table_view(document.families))
+        Console().print(family_table_view(document.families))
     for reason, count in sorted(Counter(row.reason for row in evaluation.rejected).items()):
         typer.echo(f"rejected  {count} rows: {reason}", err=True)
     if json_file is not None:

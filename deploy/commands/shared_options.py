@@ -101,13 +101,28 @@ LocalBrokerOption = Annotated[
     ),
 ]
 
+
+def check_recordings(files: list[Path]) -> list[Path]:
+    """The files as given, checked.
+
+    Raises:
+        typer.BadParameter: one of them is not there, or is no file.
+    """
+    for file in files:
+        if str(file) != "-" and not file.exists():
+            message = f"there is no file {str(file)!r}"
+            raise typer.BadParameter(message)
+        if file.is_dir():
+            message = f"{str(file)!r} is a folder; name the recordings in it"
+            raise typer.BadParameter(message)
+    return files
+
+
 RecordingsArgument = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        allow_dash=True,
+        callback=check_recordings,
         show_default=False,
         help="Recordings: step frames as JSON Lines, plain or gzip; several are one input; - is standard input.",
     ),

@@ -53,6 +53,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         ["nonsense"],
         ["replay"],
         ["evaluate", "no-such-file.jsonl"],
+        ["evaluate", os.curdir],
         ["replay", "--speed", "fast", os.devnull],
         ["replay", "--speed", "-1", os.devnull],
         ["topics", "--broker", "no-port"],

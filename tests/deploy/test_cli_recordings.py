@@ -1,0 +1,129 @@
+"""Recordings on the command line: made, evaluated, and sent to a broker."""
+
+import asyncio
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+
+from deploy import cli
+from producers.recordings import habitat_twins
+from producers.step_frame import decode_frame
+
+EPISODE_KEYS = {"agent", "session", "episode", "family", "stress", "outcome", "steps", "recovery_cost", "windows"}
+WINDOW_KEYS = {
+    "state",
+    "cause",
+    "departure_step",
+    "reentry_step",
+    "alarm_step",
+    "recovery_cost",
+    "peak",
+    "lost_cycles",
+    "cost_cognitive",
+    "cost_physical",
+    "cost_debt",
+}
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """The first 60 frames of the bundled recording, and a line that is none."""
+    path = tmp_path / "part.frames.jsonl"
+    with habitat_twins() as whole, gzip.open(whole, "rb") as lines:
+        path.write_bytes(b"".join(next(lines) for _ in range(60)) + b"not a frame\n")
+    return path
+
+
+def evaluated(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
+
+
+def test_evaluate_writes_the_table_and_every_episode(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    assert cli.main(["evaluate", "--json", str(out), str(recording)]) == 0
+    streams = capsys.readouterr()
+    assert "C_rec" in streams.out
+    assert f"left out  {recording}:61: " in streams.err
+    document = evaluated(out)
+    assert {row["family"] for row in document["families"]} == {"navigation"}
+    assert all(set(episode) >= EPISODE_KEYS for episode in document["episodes"])
+    windows = [window for episode in document["episodes"] for window in episode["windows"]]
+    assert windows
+    assert all(set(window) == WINDOW_KEYS for window in windows)
+
+
+def test_evaluate_takes_several_files_and_standard_input_as_one(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
+    lines = recording.read_bytes().splitlines(keepends=True)
+    first = tmp_path / "first.jsonl.gz"
+    first.write_bytes(gzip.compress(b"".join(lines[:25])))
+    rest = io.BufferedReader(io.BytesIO(b"".join(lines[25:])))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(rest))
+    assert cli.main(["evaluate", "--json", str(whole), str(recording)]) == 0
+    assert cli.main(["evaluate", "--json", str(parts), str(first), "-"]) == 0
+    assert evaluated(whole) == evaluated(parts)
+    capsys.readouterr()
+
+
+def test_evaluate_prints_json_in_place_of_the_table(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", "--json", "-", str(recording)]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"families", "episodes"}
+
+
+@pytest.mark.parametrize("command", [["evaluate"], ["replay", "--speed", "max", "--broker", "127.0.0.1:1"]])
+def test_a_recording_without_a_frame_is_bad_input(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "none.jsonl"
+    path.write_bytes(b"nothing\n\x1f\n")
+    assert cli.main([*command, str(path)]) == 2
+    assert f"left out  {path}:2: " in capsys.readouterr().err
+
+
+def test_record_makes_what_evaluate_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made, out = tmp_path / "made.frames.jsonl.gz", tmp_path / "out.json"
+    arguments = ["record", "--episodes", "2", "--family", "navigation", "--stresses", "0,0.8", "--seed", "3"]
+    assert cli.main([*arguments, str(made)]) == 0
+    assert "Recorded 4 episodes" in capsys.readouterr().out
+    assert cli.main(["evaluate", "--json", str(out), str(made)]) == 0
+    assert [episode["stress"] for episode in evaluated(out)["episodes"]] == [0.0, 0.0, 0.8, 0.8]
+
+
+async def read_all(broker: str, topic: str, count: int) -> list[tuple[bytes, bytes]]:
+    async with asyncio.timeout(30):
+        async with AIOKafkaConsumer(topic, bootstrap_servers=broker, auto_offset_reset="earliest") as consumer:
+            return [(record.key, record.value) for record in [await consumer.getone() for _ in range(count)]]
+
+
+@pytest.mark.broker
+def test_replay_sends_each_frame_once_in_order(
+    recording: Path, embedded_broker: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix = ["--broker", embedded_broker, "--prefix", "test-cli-replay."]
+    assert cli.main(["topics", *prefix, "--partitions", "1"]) == 0
+    assert "test-cli-replay.steps " in capsys.readouterr().out
+    assert cli.main(["replay", *prefix, "--speed", "max", str(recording)]) == 0
+    assert cli.main(["replay", *prefix, "--speed", "max", "--keep-session", str(recording)]) == 0
+    streams = capsys.readouterr()
+    assert streams.out.count("Sent 60 frames") == 2
+    assert streams.err.count(f"left out  {recording}:61: ") == 2
+    recorded = recording.read_bytes().splitlines()[:60]
+    arrived = asyncio.run(read_all(embedded_broker, "test-cli-replay.steps", 120))
+    assert [value for _, value in arrived[60:]] == recorded
+    for (key, value), line in zip(arrived[:60], recorded, strict=True):
+        sent, kept = json.loads(value), json.loads(line)
+        assert key == kept["producer"].encode()
+        assert sent.pop("session").startswith(kept.pop("session") + "+")
+        assert sent == kept
+    assert len({decode_frame(value).session for _, value in arrived[:60]}) == 1
