@@ -9,7 +9,7 @@ meanwhile; write the buckets, then the positions, and wait for the broker to hav
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from stream_processors.errors import StateAheadError, TransientBrokerError
@@ -109,7 +109,19 @@ class ExactStage(Generic[S]):
             StateFormatError, StateWriteError: as `process`.
         """
         async with self._lock:
-            await self._guarded(self._tick())
+            batch = self._begin()
+            if batch is None:
+                return
+            before = {number: self._state.partition(number).wanted for number in self._port.assigned()}
+        try:
+            # Not under the lock: the answer waits for the fetch that the consumer is at, and batches must not.
+            ends = await self._port.ends(before)
+        except TransientBrokerError as error:
+            _log.warning("ends_unknown stage=%s error=%s", self.name, error)
+            self._times.cut_off()
+            return
+        async with self._lock:
+            await self._guarded(self._tick(batch.epoch, before, ends))
 
     async def _guarded(self, work: Awaitable[R]) -> R:
         # Whatever goes wrong in the middle, also a cancellation, the live states may be ahead of what is written.
@@ -204,12 +216,10 @@ class ExactStage(Generic[S]):
             _log.warning("outputs_not_taken stage=%s error=%s", self.name, error)
             await self._abandon(batch)
             return False
-        if self._clock() - batch.started > self._patience_s:
-            # A process that was paused; but should the batch be too much for the time there is, the next is smaller.
-            self._limit = max(1, self._limit // 2)
-            await self._abandon(batch)
-            return False
-        if not self._current(batch):
+        late = self._clock() - batch.started > self._patience_s
+        if late or not self._current(batch):
+            # Late: a process that was paused. But should the batch be too much for the time, the next is smaller.
+            self._limit = max(1, self._limit // 2) if late else self._limit
             await self._abandon(batch)
             return False
         for partition, bucket, encoded in batch.encoded.values():
@@ -239,33 +249,27 @@ class ExactStage(Generic[S]):
             self.counts.sent_back += 1
             await self._port.seek(number, self._state.partition(number).wanted)
 
-    async def _tick(self) -> None:
+    async def _tick(self, epoch: int, before: Mapping[int, int], ends: Mapping[int, int]) -> None:
         batch = self._begin()
-        if batch is None:
-            return
-        try:
-            ends = await self._port.ends(self._port.assigned())
-        except TransientBrokerError as error:
-            _log.warning("ends_unknown stage=%s error=%s", self.name, error)
-            self._times.cut_off()
+        if batch is None or batch.epoch != epoch:
             return
         for number, end in ends.items():
-            if not self._current(batch):
-                return
             partition = self._state.partition(number)
-            self.counts.wanted[number], self.counts.ends[number] = partition.wanted, end
+            self.counts.wanted[number], self.counts.ends[number] = partition.wanted, max(end, partition.wanted)
+            if before[number] > end:
+                self._check_ahead(partition, end)
+                continue
+            self._ahead.pop(number, None)
             if partition.wanted < end:
                 await self._look_for_stall(partition)
-            elif partition.wanted > end:
-                self._check_ahead(partition, end)
-            else:
-                self._ahead.pop(number, None)
+                if not self._current(batch):
+                    return
+            elif partition.wanted == end:
                 quiet_s = self._times.at_end(number, self._clock())
                 self._tick_partition(batch, partition, partition.time_s + quiet_s)
         await self._finish(batch)
 
     async def _look_for_stall(self, partition: PartitionState[S]) -> None:
-        self._ahead.pop(partition.number, None)
         if self._times.behind(partition.number, self._clock()) > self._stall_s:
             _log.warning("stalled stage=%s partition=%d wanted=%d", self.name, partition.number, partition.wanted)
             self._times.heard(partition.number, self._clock())

@@ -21,6 +21,7 @@ from stream_processors.errors import RecoveryTimeoutError, WorkerStoppedError
 from stream_processors.exact_stage import ExactStage
 from stream_processors.faust_agents import Stages, add_stages
 from stream_processors.kafka_connection import KafkaConnection
+from stream_processors.prompt_consumer import PromptTransport
 from stream_processors.settings import WorkerSettings
 from stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics, topic_name
 from stream_processors.worker_health import Readiness, health_endpoint
@@ -44,10 +45,11 @@ def create_app(settings: WorkerSettings, data_directory: str) -> faust.App:
         broker_rebalance_timeout=settings.rebalance_timeout_s,
         broker_request_timeout=max(30.0, settings.session_timeout_s),
         broker_commit_interval=settings.commit_interval_s,
-        broker_max_poll_records=1000,
+        broker_max_poll_records=settings.batch_max,
         consumer_auto_offset_reset="earliest",
         producer_acks=-1,
         producer_max_request_size=LARGEST_RECORD_BYTES,
+        stream_buffer_maxsize=4 * settings.batch_max,  # messages, and one may be large
         stream_wait_empty=False,
         store="memory://",
         topic_partitions=settings.partitions,
@@ -59,6 +61,7 @@ def create_app(settings: WorkerSettings, data_directory: str) -> faust.App:
         autodiscover=False,
     )
     app.boot_strategy.enable_web = False
+    app.transport = PromptTransport(app.conf.broker_consumer, app)
     return app
 
 
