@@ -87,7 +87,7 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return str(error), _BAD_INPUT if isinstance(error, ValueError | ImportError) else _FAILED
     if type(error).__module__ in _KAFKA_ERRORS:
         detail = str(error).strip() or "no more is known"
-        return f"Kafka did not answer as it should ({detail}). Is a broker running at the address of --broker?", _FAILED
+        return f"Kafka did not answer as it should: is --broker (SPRINGBACK_BROKER) its address? {detail}", _FAILED
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", _BAD_INPUT
     return None

@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands.shared_options import BrokerOption, PrefixOption, SettingsOption, stream_settings
+from deploy.commands.baseline_file import read_baseline
+from deploy.commands.shared_options import (
+    BrokerOption,
+    PrefixOption,
+    SettingsOption,
+    silence_kafka_clients,
+    stream_settings,
+)
 
 app = typer.Typer(
     name="baseline",
@@ -31,6 +38,7 @@ def export_(
     from stream_processors.baseline_transfer import export_baseline
     from stream_processors.resilience.baseline_codec import load_baseline
 
+    silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings)
     data = asyncio.run(export_baseline(chosen.kafka, prefix=chosen.prefix, grid=chosen.resilience.grid))
     families = load_baseline(data).families
@@ -65,7 +73,9 @@ def import_(
     """
     from stream_processors.baseline_transfer import import_baseline
 
+    silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings)
+    read_baseline(file, chosen.resilience, "FILE")
     families = asyncio.run(
         import_baseline(
             chosen.kafka,

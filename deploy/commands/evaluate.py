@@ -2,15 +2,12 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from deploy.commands.baseline_file import read_baseline
 from deploy.commands.shared_options import BaselineOption, RecordingsArgument, SettingsOption, stream_settings
-
-if TYPE_CHECKING:
-    from stream_processors.resilience.resilience_config import ResilienceConfig
-    from stream_processors.resilience.stage_baseline import StageBaseline
 
 
 def evaluate(
@@ -48,7 +45,7 @@ def evaluate(
         typer.echo(f"left out  {part}", err=True)
 
     config = stream_settings(None, None, settings).resilience
-    given = None if baseline is None else read_baseline(baseline, config)
+    given = None if baseline is None else read_baseline(baseline, config, "--baseline")
     frames = [recorded.frame for recorded in read_frames(files, report_unreadable)]
     if not frames:
         typer.echo("springback: there is no step frame in what was given", err=True)
@@ -65,22 +62,3 @@ def evaluate(
             typer.echo(data)
         else:
             json_file.write_bytes(data + b"\n")
-
-
-def read_baseline(file: Path, config: "ResilienceConfig") -> "StageBaseline":
-    """The baseline in a file that `springback baseline export` wrote.
-
-    Raises:
-        typer.BadParameter: the file holds none, or one with another anchor grid.
-    """
-    from stream_processors.resilience.baseline_codec import BaselineFormatError, load_baseline
-
-    try:
-        baseline = load_baseline(file.read_bytes())
-    except BaselineFormatError as error:
-        message = f"{file}: {error}"
-        raise typer.BadParameter(message, param_hint="--baseline") from error
-    if baseline.grid != config.grid:
-        message = f"{file} was learned with the grid {baseline.grid}, the settings have {config.grid}"
-        raise typer.BadParameter(message, param_hint="--baseline")
-    return baseline

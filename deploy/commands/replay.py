@@ -10,6 +10,7 @@ from deploy.commands.shared_options import (
     PrefixOption,
     RecordingsArgument,
     SettingsOption,
+    silence_kafka_clients,
     stream_settings,
 )
 
@@ -78,6 +79,7 @@ def replay(
     console = Console(stderr=True)
     started_s = time.monotonic()
     summary = ReplaySummary()
+    silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings)
     publisher = KafkaPublisher(chosen.kafka.bootstrap, f"{chosen.prefix}steps", **chosen.kafka.client_options())
     columns = (

@@ -1,5 +1,6 @@
 """The options that several commands share, with one wording and one meaning each."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,6 +128,12 @@ RecordingsArgument = Annotated[
         help="Recordings: step frames as JSON Lines, plain or gzip; several are one input; - is standard input.",
     ),
 ]
+
+
+def silence_kafka_clients() -> None:
+    """Keep clients from logging what their error will say: a command that fails says it once."""
+    for name in ("aiokafka", "kafka"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def stream_settings(broker: str | None, prefix: str | None, file: Path | None, **others: Any) -> "WorkerSettings":

@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands.shared_options import BrokerOption, PrefixOption, SettingsOption, stream_settings
+from deploy.commands.shared_options import (
+    BrokerOption,
+    PrefixOption,
+    SettingsOption,
+    silence_kafka_clients,
+    stream_settings,
+)
 
 
 def topics(
@@ -34,6 +40,7 @@ def topics(
     """
     from stream_processors.topics import declare_topics
 
+    silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings, partitions=partitions, replication=replication)
     declared = asyncio.run(
         declare_topics(

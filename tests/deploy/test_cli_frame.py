@@ -65,6 +65,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         ["record", __file__],
         ["evaluate", "--baseline", __file__, __file__],
         ["baseline", "import", "no-such-file"],
+        ["baseline", "import", "--broker", "127.0.0.1:1", __file__],
     ],
 )
 def test_wrong_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +116,8 @@ def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_broker_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     # Port 1 of the loopback interface has no listener that a user could have started.
     assert cli.main(["topics", "--broker", "127.0.0.1:1"]) == 1
-    assert "--broker" in capsys.readouterr().err.splitlines()[-1]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is --broker (SPRINGBACK_BROKER) its address?" in line
 
 
 def test_it_runs_as_a_module(tmp_path: Path) -> None:
