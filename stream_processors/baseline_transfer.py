@@ -18,6 +18,7 @@ from stream_processors.resilience.baseline_codec import (
     apply_record,
     dump_baseline,
     encode_contribution,
+    family_record_key,
     load_baseline,
 )
 from stream_processors.resilience.stage_baseline import FamilyBaseline, StageBaseline
@@ -120,7 +121,9 @@ async def _see_done(reader: aiokafka.AIOKafkaConsumer, request: str, waiting: se
         for records in (await reader.getmany(timeout_ms=_POLL_MS)).values():
             for record in records:
                 family = msgspec.msgpack.decode(record.key)[0]
-                shown = apply_record(StageBaseline(), record.key, record.value) if record.value is not None else None
+                if record.key != family_record_key(family) or record.value is None:
+                    continue
+                shown = apply_record(StageBaseline(), record.key, record.value)
                 if shown is not None and shown.request == request:
                     waiting.discard(family)
 

@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 
 from stream_processors.resilience.anchor import AnchorGrid
+from stream_processors.resilience.running_moments import triangle
+from stream_processors.resilience.signals import N_SAMPLE, Floats
 from stream_processors.resilience.stage_baseline import (
     BASELINE_SCHEMA_VERSION,
     SUMS_WIDTH,
@@ -78,6 +80,8 @@ Contribution = EpisodeContribution | BaselineReplacement
 _encoder = msgspec.msgpack.Encoder()
 _contribution_decoder = msgspec.msgpack.Decoder(Contribution)
 _record_decoder = msgspec.msgpack.Decoder(FamilyRecord)
+_SQUARES = 1 + N_SAMPLE + np.flatnonzero(np.equal(*triangle(N_SAMPLE)))
+"""Where the diagonal of M2 stands in a row of sums."""
 
 
 def encode_contribution(contribution: Contribution) -> bytes:
@@ -89,9 +93,18 @@ def decode_contribution(data: bytes) -> Contribution:
     """The contribution in a message's value.
 
     Raises:
-        msgspec.ValidationError: the bytes are no contribution.
+        msgspec.DecodeError: the bytes are no contribution, or one of a newer version.
     """
-    return _contribution_decoder.decode(data)
+    contribution = _contribution_decoder.decode(data)
+    try:
+        _check_version(contribution.schema_version, f"contribution to family {contribution.family!r}")
+        if isinstance(contribution, EpisodeContribution):
+            rows = sums_matrix(contribution.sums)
+            for cell, row in zip(contribution.cells, rows, strict=True):
+                _check_sums(row, f"cell {cell} of family {contribution.family!r}")
+    except ValueError as error:
+        raise msgspec.ValidationError(str(error)) from error
+    return contribution
 
 
 def family_record_key(family: str) -> bytes:
@@ -124,12 +137,13 @@ def apply_record(baseline: StageBaseline, key: bytes, value: bytes | None) -> Fa
         family, *cell = msgspec.msgpack.decode(key, type=list[Any])
         known = baseline.families.setdefault(str(family), FamilyBaseline())
         if cell:
-            mode, progress_bin, residual_bin = cell
-            place = (str(mode), int(progress_bin), int(residual_bin))
+            place = msgspec.convert(cell, CellKey)
             if value is None:
                 known.cells.pop(place, None)
             else:
-                _check_sums(sums_matrix(value), f"cell {place} of family {family!r}")
+                what = f"cell {place} of family {family!r}"
+                _check_place(place, baseline.grid, what)
+                _check_sums(np.frombuffer(value, dtype="<f8"), what)
                 known.cells[place] = value
             return None
         if value is None:
@@ -181,7 +195,9 @@ def load_baseline(data: bytes) -> StageBaseline:
         for cell in stored.cells:
             place = (cell.mode, cell.progress_bin, cell.residual_bin)
             sums = np.array(cell.sums, dtype="<f8")
-            _check_sums(sums.reshape(1, -1), f"cell {place} of family {name!r}")
+            what = f"cell {place} of family {name!r}"
+            _check_place(place, content.grid, what)
+            _check_sums(sums, what)
             cells[place] = sums.tobytes()
         families[name] = FamilyBaseline(cells=cells, references=stored.references, largest=list(stored.largest))
     return StageBaseline(families=families, grid=content.grid)
@@ -196,7 +212,20 @@ def _check_version(version: int, what: str) -> None:
         raise BaselineFormatError(message)
 
 
-def _check_sums(rows: np.ndarray[Any, np.dtype[np.float64]], what: str) -> None:
-    if rows.shape != (1, SUMS_WIDTH) or not np.isfinite(rows).all() or rows[0, 0] < 1:
-        message = f"{what}: expected {SUMS_WIDTH} finite numbers (n >= 1, mean, M2), got shape {rows.shape}"
+def _check_place(place: CellKey, grid: AnchorGrid, what: str) -> None:
+    _, progress_bin, residual_bin = place
+    if not (0 <= progress_bin < grid.progress_bins and 0 <= residual_bin < grid.residual_bins):
+        message = (
+            f"{what}: expected bins below {grid.progress_bins} and {grid.residual_bins}; "
+            "it was learned with another grid: use that one, or learn anew"
+        )
+        raise BaselineFormatError(message)
+
+
+def _check_sums(sums: Floats, what: str) -> None:
+    if sums.shape != (SUMS_WIDTH,) or not np.isfinite(sums).all():
+        message = f"{what}: expected {SUMS_WIDTH} finite numbers (n, mean, upper triangle of M2), got {len(sums)}"
+        raise BaselineFormatError(message)
+    if sums[0] < 1 or (sums[_SQUARES] < 0).any():
+        message = f"{what}: expected n >= 1 and no negative sum of squares, got n = {sums[0]:g}"
         raise BaselineFormatError(message)
