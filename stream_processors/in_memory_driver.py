@@ -21,7 +21,7 @@ from stream_processors.resilience.stage_baseline import EpisodeContribution, Sta
 from stream_processors.resilience.tracker_state import TrackerState
 
 BATCH_FRAMES = 512
-YEAR_2000_S = 946_684_800.0
+YEAR_2000_S, YEAR_2100_S = 946_684_800.0, 4_102_444_800.0
 
 
 @dataclass(slots=True)
@@ -47,10 +47,13 @@ def evaluate(
     """Run the reducers over recorded frames.
 
     Args:
-        frames: the recording; gone through up to three times, so an iterator that runs out will not do.
+        frames: the recording; gone through three times where the baseline is learned from it.
         config: settings of the core.
         baseline: what to score by; None learns it from the recording itself.
         batch_frames: frames taken at a time; changes no result.
+
+    Raises:
+        TypeError: the baseline is to be learned from an iterator, which can be gone through only once.
     """
     learned = learn_baseline(frames, config, batch_frames) if baseline is None else baseline
     ready = materialise(learned, config.baseline, config.window.fixed_bounds())
@@ -66,7 +69,14 @@ def evaluate(
 def learn_baseline(
     frames: Iterable[StepFrame], config: ResilienceConfig, batch_frames: int = BATCH_FRAMES
 ) -> StageBaseline:
-    """The baseline that the recording's own reference successes teach, with their largest sums by it."""
+    """The baseline that the recording's own reference successes teach, with their largest sums by it.
+
+    Raises:
+        TypeError: `frames` is an iterator, which can be gone through only once.
+    """
+    if iter(frames) is frames:
+        message = f"got a {type(frames).__name__}, but the frames are gone through more than once: pass a list of them"
+        raise TypeError(message)
     unscored = materialise(StageBaseline(grid=config.grid), config.baseline, config.window.fixed_bounds())
     first = _learned(run(frames, unscored, config, batch_frames), config)
     ready = materialise(first, config.baseline, config.window.fixed_bounds())
@@ -98,10 +108,10 @@ def _learned(
 
 
 def _arrivals(frames: Iterable[StepFrame]) -> Iterator[ArrivedFrame]:
-    """The frames as if each had reached the broker at the time of its last step."""
+    """The frames as if each had reached the broker at the time of its last step, where that can be a time at all."""
     now_s = YEAR_2000_S
     for frame in frames:
         times = frame.steps.get("time_s")
-        if isinstance(times, np.ndarray) and len(times) and np.isfinite(times[-1]):
-            now_s = max(YEAR_2000_S, float(times[-1]))
+        if isinstance(times, np.ndarray) and len(times) and YEAR_2000_S <= times[-1] <= YEAR_2100_S:
+            now_s = float(times[-1])
         yield ArrivedFrame(frame, now_s)
