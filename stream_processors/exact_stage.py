@@ -12,7 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from stream_processors.errors import StateAheadError, TransientBrokerError
+from stream_processors.ahead_watch import AheadWatch
+from stream_processors.errors import TransientBrokerError
 from stream_processors.hole_watch import HoleWatch
 from stream_processors.partition_clock import PartitionClock
 from stream_processors.stage_batch import StageBatch
@@ -25,7 +26,6 @@ S = TypeVar("S")
 R = TypeVar("R")
 _log = logging.getLogger(__name__)
 _SESSION_SHARE = 0.8
-_AHEAD_TICKS = 3
 
 
 class ExactStage(Generic[S]):
@@ -71,7 +71,7 @@ class ExactStage(Generic[S]):
         self._epoch = 0
         self._holes = HoleWatch(name, port, self.counts, clock)
         self._times = PartitionClock()
-        self._ahead: dict[int, int] = {}
+        self._ahead = AheadWatch(name)
 
     def forget(self) -> None:
         """Drop every live state, as when partitions are revoked. A batch that is under way gives up."""
@@ -79,7 +79,7 @@ class ExactStage(Generic[S]):
         self._state.forget()
         self._holes.forget()
         self._times.forget()
-        self._ahead.clear()
+        self._ahead.forget()
         self.counts.forget_partitions()
 
     async def process(self, arrivals: Sequence[Arrival]) -> list[int]:
@@ -163,10 +163,7 @@ class ExactStage(Generic[S]):
         if event.offset > partition.wanted:
             if not await self._holes.passes(event.partition, partition.wanted, event.offset):
                 return False
-            if partition.known:
-                lost = event.offset - partition.wanted
-                self.counts.lost_offsets += lost
-                _log.error("offsets_lost stage=%s partition=%d count=%d", self.name, event.partition, lost)
+            self._pass_over(partition, event.offset)
         self._holes.closed(event.partition)
         partition.wanted = event.offset + 1
         partition.time_s = event.time_s
@@ -256,12 +253,10 @@ class ExactStage(Generic[S]):
         for number, end in ends.items():
             partition = self._state.partition(number)
             self.counts.wanted[number], self.counts.ends[number] = partition.wanted, max(end, partition.wanted)
-            if before[number] > end:
-                self._check_ahead(partition, end)
+            if self._ahead.check(number, before[number], end):
                 continue
-            self._ahead.pop(number, None)
             if partition.wanted < end:
-                await self._look_for_stall(partition)
+                await self._look_for_stall(batch, partition, end)
                 if not self._current(batch):
                     return
             elif partition.wanted == end:
@@ -269,22 +264,19 @@ class ExactStage(Generic[S]):
                 self._tick_partition(batch, partition, partition.time_s + quiet_s)
         await self._finish(batch)
 
-    async def _look_for_stall(self, partition: PartitionState[S]) -> None:
+    async def _look_for_stall(self, batch: StageBatch[S], partition: PartitionState[S], end: int) -> None:
         if self._times.behind(partition.number, self._clock()) > self._stall_s:
-            _log.warning("stalled stage=%s partition=%d wanted=%d", self.name, partition.number, partition.wanted)
             self._times.heard(partition.number, self._clock())
-            self.counts.sent_back += 1
-            await self._port.seek(partition.number, partition.wanted)
+            if await self._holes.reaches_end(partition.number, partition.wanted, end):
+                self._pass_over(partition, end)
+                batch.moved[partition.number] = partition
 
-    def _check_ahead(self, partition: PartitionState[S], end: int) -> None:
-        # A new leader may show an end that is a moment old.
-        times = self._ahead[partition.number] = self._ahead.get(partition.number, 0) + 1
-        if times >= _AHEAD_TICKS:
-            message = (
-                f"Stage {self.name}: the state wants offset {partition.wanted} of partition {partition.number}, whose "
-                f"end is {end}. The topic was made anew, or has lost messages: start under another app_id."
-            )
-            raise StateAheadError(message)
+    def _pass_over(self, partition: PartitionState[S], offset: int) -> None:
+        if partition.known:
+            gone = offset - partition.wanted
+            self.counts.lost_offsets += gone
+            _log.warning("offsets_gone stage=%s partition=%d count=%d", self.name, partition.number, gone)
+        partition.wanted = offset
 
     def _tick_partition(self, batch: StageBatch[S], partition: PartitionState[S], now_s: float) -> None:
         for bucket in partition.buckets.values():

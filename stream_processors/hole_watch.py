@@ -60,7 +60,7 @@ class HoleWatch:
             self._holes[partition] = _Hole(wanted, offset, self._clock())
             await self._send_back(partition, wanted)
             return False
-        if offset == hole.nearest and await self._confirmed(partition, wanted, offset):
+        if offset == hole.nearest and await self._first(partition, wanted) == offset:
             self.closed(partition)
             return True
         hole.nearest = min(hole.nearest, offset)
@@ -69,13 +69,24 @@ class HoleWatch:
             await self._send_back(partition, wanted)
         return False
 
-    async def _confirmed(self, partition: int, wanted: int, offset: int) -> bool:
+    async def reaches_end(self, partition: int, wanted: int, end: int) -> bool:
+        """Whether the broker confirms that nothing lies between `wanted` and `end`; else go back to `wanted`.
+
+        For a partition from which nothing comes: its messages were dropped on their way, or a transaction's marker is
+        the last of it.
+        """
+        if await self._first(partition, wanted) >= end:
+            return True
+        _log.warning("stalled stage=%s partition=%d wanted=%d end=%d", self._stage, partition, wanted, end)
+        await self._send_back(partition, wanted)
+        return False
+
+    async def _first(self, partition: int, wanted: int) -> int:
         try:
-            first = await self._port.first_offset(partition, wanted)
+            return await self._port.first_offset(partition, wanted)
         except TransientBrokerError as error:
             _log.warning("hole_unconfirmed stage=%s partition=%d error=%s", self._stage, partition, error)
-            return False
-        return first == offset
+            return wanted
 
     async def _send_back(self, partition: int, wanted: int) -> None:
         self._counts.sent_back += 1

@@ -14,7 +14,7 @@ class StageCounts:
         left_over: messages from before a rebalance, dropped.
         abandoned: batches given up before their state was written.
         sent_back: times that a partition was read again from where the state is.
-        lost_offsets: offsets that the broker confirmed it no longer has.
+        lost_offsets: offsets that the broker confirmed it has nothing at: lost to retention, or transactions' markers.
         rejected: messages that the reducer failed on.
         tick_failures: buckets that a tick failed on.
         wanted: next offset wanted, by partition.
