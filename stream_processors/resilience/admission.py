@@ -4,12 +4,12 @@ The rules go frame by frame in the order of arrival, and inside a frame by step,
 on how frames were gathered into batches.
 """
 
-import hashlib
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from producers.step_table import StepTable, TableEpisode
+from stream_processors.resilience.episode_memory import memory_mark
 from stream_processors.resilience.readings import EpisodeKey, EpisodeTraits, Outcome
 from stream_processors.resilience.resilience_config import ResilienceConfig
 from stream_processors.resilience.signals import Ints
@@ -83,7 +83,7 @@ def admit(table: StepTable, states: list[TrackerState], config: ResilienceConfig
             agent.session, agent.ended = session, []
         episode = agent.open.get(entry.header.episode)
         if episode is None:
-            if _memory_hash(session, entry.header.episode) in agent.ended:
+            if memory_mark(EpisodeKey(agent.agent, session, entry.header.episode)) in agent.ended:
                 continue
             episode = _opened(entry, session, frame.broker_time_s, config)
             agent.open[entry.header.episode] = episode
@@ -101,8 +101,7 @@ def forget_episode(agent: AgentState, episode: OpenEpisode, config: ResilienceCo
     """Take an ended episode out of the open ones, and remember that it is over."""
     del agent.open[episode.key.episode]
     if episode.key.session == agent.session:
-        mark = _memory_hash(episode.key.session, episode.key.episode)
-        agent.ended = [*agent.ended, mark][-config.remembered_episodes :]
+        agent.ended = [*agent.ended, memory_mark(episode.key)][-config.remembered_episodes :]
 
 
 def _agent_of(state: TrackerState, entry: TableEpisode, producer: str, session: str) -> AgentState:
@@ -142,11 +141,6 @@ def _opened(entry: TableEpisode, session: str, now_s: float, config: ResilienceC
 def _end(slot: Slot, outcome: Outcome, time_s: float | None, config: ResilienceConfig) -> None:
     slot.outcome, slot.ended_s = outcome, time_s
     forget_episode(slot.agent, slot.episode, config)
-
-
-def _memory_hash(session: str, episode: str) -> int:
-    text = f"{len(session)}:{session}{episode}".encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def _choose_rows(

@@ -62,6 +62,10 @@ class EpisodeTracker:
         ]
         outside_windows = self.config.learn_from == "success"
         learn(rows, table.mode_names, admission, events, baseline.grid, outside_windows)
+        for slot in admission.slots:
+            learning = slot.episode.learning
+            if learning is not None and len(learning.cells) > self.config.baseline.largest_family:
+                slot.episode.learning = None
         _advance(rows, table.mode_names, admission, scored)
         for slot, happened in zip(admission.slots, events, strict=True):
             _report_windows(slot.episode, happened, outputs)
@@ -74,12 +78,14 @@ class EpisodeTracker:
     def close_idle(self, state: TrackerState, now_s: float) -> TrackerOutputs:
         """Close the episodes that have been silent for longer than the idle timeout, and report what has changed.
 
+        Agents that have been silent for much longer are forgotten, so that the state stays as large as the fleet.
+
         Args:
             state: one bucket; mutated.
             now_s: the present by the broker's clock, in seconds since the epoch.
         """
         outputs = TrackerOutputs()
-        for agent in state.agents.values():
+        for agent in list(state.agents.values()):
             for episode in list(agent.open.values()):
                 if now_s - episode.seen_s > self.config.idle_timeout_s:
                     forget_episode(agent, episode, self.config)
@@ -87,6 +93,8 @@ class EpisodeTracker:
                     self._finish(Slot(agent, episode, "aborted"), outputs)
             if agent.changed:
                 self._report_agent(agent, now_s, outputs)
+            elif not agent.open and now_s - agent.seen_s > self.config.forget_agent_s:
+                del state.agents[agent.agent]
         return outputs
 
     def _walk_episode(

@@ -22,6 +22,8 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         status_interval_s: shortest time between two statuses of one agent, in seconds.
         remembered_episodes: ended episodes remembered per agent and session, so that late copies are dropped.
         remembered_sessions: closed sessions remembered per agent, for the same reason.
+        forget_agent_s: silence after which an agent without open episodes is forgotten, in seconds. Copies of what it
+            sent are then taken for new, so it should be no shorter than the time that its steps are kept.
     """
 
     grid: AnchorGrid = AnchorGrid()
@@ -32,3 +34,4 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     status_interval_s: float = 1.0
     remembered_episodes: int = 1024
     remembered_sessions: int = 8
+    forget_agent_s: float = 7 * 86_400.0

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from stream_processors.resilience.anchor import AnchorGrid
+from stream_processors.resilience.episode_memory import memory_mark
 from stream_processors.resilience.readings import EpisodeKey
 from stream_processors.resilience.running_moments import Moments, merge_groups
 from stream_processors.resilience.signals import N_SAMPLE, Floats
@@ -33,6 +34,8 @@ class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             excess over a baseline of one or two episodes says nothing of the task, and its sums would spoil the bounds.
         calibration_memory: how many of the latest largest sums are kept.
         contribution_memory: how many of the latest contributions are remembered, to count each once.
+        largest_family: cells that a family may have. An episode that passes through more, or would take its family
+            beyond it, teaches nothing: modes that are never the same twice must not fill the state.
     """
 
     pseudo_counts: float = 20.0
@@ -42,6 +45,7 @@ class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mature_episodes: int = 10
     calibration_memory: int = 1024
     contribution_memory: int = 4096
+    largest_family: int = 2048
 
 
 class LargestSums(msgspec.Struct, frozen=True, array_like=True):
@@ -67,29 +71,34 @@ class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episod
 
 
 class FamilyBaseline(msgspec.Struct, kw_only=True):
-    """Everything learned of one task family; also the state that `learn_baselines` keeps for it."""
+    """Everything learned of one task family; also the state that `learn_baselines` keeps for it.
+
+    `recent` are the marks of the latest contributions' episodes, oldest first.
+    """
 
     cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
     references: int = 0
     largest: list[LargestSums] = msgspec.field(default_factory=list)
     frozen: bool = False
-    recent: list[EpisodeKey] = msgspec.field(default_factory=list)
+    recent: list[int] = msgspec.field(default_factory=list)
     schema_version: int = BASELINE_SCHEMA_VERSION
 
     def add(self, contribution: EpisodeContribution, config: BaselineConfig) -> set[CellKey]:
         """Take in one episode; a contribution seen before changes nothing.
 
         Returns:
-            The cells that changed: empty if the contribution was a repetition or this baseline is frozen.
+            The cells that changed: none if it was a repetition, this baseline is frozen, or it would grow too large.
         """
-        if self.frozen or contribution.key in self.recent:
+        mark = memory_mark(contribution.key)
+        changed = set(contribution.cells)
+        if self.frozen or mark in self.recent or len(changed | self.cells.keys()) > config.largest_family:
             return set()
         self.references += 1
         if contribution.largest is not None:
             self.largest = [*self.largest, contribution.largest][-config.calibration_memory :]
-        self.recent = [*self.recent, contribution.key][-config.contribution_memory :]
+        self.recent = [*self.recent, mark][-config.contribution_memory :]
         self.merge_cells(contribution.cells, sums_matrix(contribution.sums))
-        return set(contribution.cells)
+        return changed
 
     def merge_cells(self, cells: Iterable[CellKey], sums: Floats) -> None:
         """Merge sums into the cells named. Shape: sums (k, SUMS_WIDTH), one row per cell."""

@@ -9,7 +9,7 @@ from stream_processors.resilience.rebound_window import WindowConfig
 from stream_processors.resilience.resilience_config import ResilienceConfig
 from stream_processors.resilience.running_moments import Moments
 from stream_processors.resilience.signals import N_SAMPLE, WORK_LEFT
-from stream_processors.resilience.stage_baseline import EpisodeContribution, sums_matrix
+from stream_processors.resilience.stage_baseline import BaselineConfig, EpisodeContribution, sums_matrix
 from tests.stream_processors.frame_builders import (
     Row,
     frame_of,
@@ -140,3 +140,15 @@ def test_the_threshold_detectors_counts_calibrate_nothing() -> None:
     baseline = ready(nominal_baseline(config), config)
     outputs, _ = run_tracker([frame_of(nominal_rows(0, 20), "success", reference=True)], config, baseline)
     assert outputs.contributions[0].largest is None
+
+
+@pytest.mark.parametrize(("modes", "teaches"), [(5, True), (6, False)])
+def test_an_episode_with_too_many_modes_teaches_nothing(modes: int, teaches: bool) -> None:
+    config = ResilienceConfig(baseline=BaselineConfig(largest_family=5))
+    rows = nominal_rows(0, modes, total=1000)
+    for row in rows:
+        row["mode"] = f"thinking about step {row['step']}"
+    frames = [frame_of(rows[:2], reference=True), frame_of(rows[2:], "success", reference=True)]
+    outputs, _ = run_tracker(frames, config, nothing_learned(config))
+    assert len(outputs.contributions) == teaches
+    assert outputs.summaries[0].steps == modes

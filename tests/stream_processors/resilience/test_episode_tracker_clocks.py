@@ -47,6 +47,27 @@ def test_silence_of_exactly_the_timeout_leaves_an_episode_open(baseline: Materia
     assert tracker.close_idle(state, START_S + 1e6) == TrackerOutputs()
 
 
+def test_an_agent_is_forgotten_after_a_week_of_silence_and_not_before(baseline: MaterialisedBaseline) -> None:
+    tracker = EpisodeTracker(CONFIG)
+    _, state = run_tracker([frame_of(nominal_rows(0, 20), "success")], CONFIG, baseline)
+    week_later = START_S + CONFIG.forget_agent_s
+    assert tracker.close_idle(state, week_later) == TrackerOutputs()
+    assert set(state.agents) == {"robot-7"}
+    assert tracker.close_idle(state, week_later + 1) == TrackerOutputs()
+    assert state == TrackerState()
+
+
+def test_an_agent_whose_episode_is_open_is_closed_and_reported_before_it_is_forgotten(
+    baseline: MaterialisedBaseline,
+) -> None:
+    tracker = EpisodeTracker(CONFIG)
+    _, state = run_tracker([frame_of(nominal_rows(0, 8))], CONFIG, baseline)
+    outputs = tracker.close_idle(state, START_S + 1e7)
+    assert ([s.outcome for s in outputs.summaries], len(outputs.statuses)) == (["aborted"], 1)
+    assert tracker.close_idle(state, START_S + 1e7) == TrackerOutputs()
+    assert state == TrackerState()
+
+
 def test_what_comes_after_an_idle_close_is_dropped(baseline: MaterialisedBaseline) -> None:
     _, state = run_tracker([frame_of(nominal_rows(0, 8))], CONFIG, baseline)
     EpisodeTracker(CONFIG).close_idle(state, START_S + 1e3)

@@ -2,6 +2,7 @@
 
 from itertools import permutations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -81,6 +82,16 @@ def test_only_so_many_contributions_are_remembered() -> None:
     assert baseline.add(contribution(2), config) == set()
     assert baseline.add(contribution(1), config) == set()
     assert baseline.add(contribution(0), config) == set(CELLS)
+
+
+def test_a_family_does_not_grow_beyond_its_bound() -> None:
+    config = BaselineConfig(largest_family=3)
+    baseline = StageBaseline()
+    assert baseline.add(contribution(0), config) == set(CELLS)
+    other = msgspec.structs.replace(contribution(1), cells=(("another", 0, 4), *CELLS[1:]))
+    assert baseline.add(other, config) == set()
+    assert baseline.families["f"].references == 1
+    assert baseline.add(contribution(2), config) == set(CELLS)  # what it has goes on learning
 
 
 def test_only_the_latest_largest_sums_are_kept() -> None:
