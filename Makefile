@@ -48,7 +48,7 @@ check: $(INSTALLED)
 	$(BIN)/lint-imports
 
 bench: $(INSTALLED)
-	$(BIN)/python -m deploy.bench $(ARGS)
+	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 # The real Kafka runs on the machine's own Java, from its Maven artefacts.
 java:
