@@ -1,6 +1,6 @@
 """Plays one task step by step into an emitter, through the Gymnasium wrapper that any environment would use."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,10 +54,10 @@ def play(
     start_s: float = DEFAULT_START_S,
     clock: SimulatedClock | None = None,
     costs: CostModel | None = None,
-) -> Iterator[PlayedStep]:
+) -> Generator[PlayedStep]:
     """Plays a task into an emitter, a step for each item that is taken; the arguments alone decide what is reported.
 
-    An iterator that is closed early ends its episode as aborted. Steps of several plays may be taken in any order.
+    A generator that is closed early ends its episode as aborted. Steps of several plays may be taken in any order.
 
     Args:
         task: what is to be done.
@@ -101,7 +101,7 @@ def play(
 
 def _steps(
     task: Task, world: TestbedWorld, reported: SpringbackWrapper, clock: SimulatedClock, costs: CostModel
-) -> Iterator[PlayedStep]:
+) -> Generator[PlayedStep]:
     try:
         reported.reset(seed=task.seed)
         agent = RecoveringAgent(world.unwrapped, costs, np.random.default_rng([task.seed, 1]))

@@ -8,13 +8,24 @@ from gymnasium.envs.registration import load_env_creator
 from minigrid.core.roomgrid import RoomGrid
 from minigrid.envs.babyai.core.roomgrid_level import RejectSampling
 
+MAX_PLACINGS = 5_000
+"""Placings in one layout; a layout has some tens, but where a small room is full, minigrid tries for ever."""
+
 
 class _TestbedLevel:
     """Goes before a level class: the same missions as minigrid's own, draw by draw."""
 
+    def place_obj(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._placings += 1
+        if self._placings > MAX_PLACINGS:
+            message = f"no layout after {MAX_PLACINGS} placings"
+            raise RejectSampling(message)
+        return super().place_obj(*args, **kwargs)  # type: ignore[misc]
+
     def _gen_grid(self: Any, width: int, height: int) -> None:
         # As in RoomGridLevel, which prints every layout that it rejects to stdout.
         while True:
+            self._placings = 0
             try:
                 RoomGrid._gen_grid(self, width, height)  # type: ignore[no-untyped-call]
                 self.gen_mission()

@@ -86,7 +86,8 @@ class MissionProgress:
         goals = [cell_of(thing.cur_pos) for thing in self._loose(self._propositions[index].description)]
         distance = self._distances.to_nearest(goals, cell_of(self._level.agent_pos)) if goals else 1
         first = self._first_distance.setdefault(index, distance)
-        return NEARLY * max(0.0, 1.0 - (distance - 1) / max(first - 1, 1))
+        # Beside the target is as near as can be; the agent may even stand in the door that it is to reach.
+        return NEARLY * max(0.0, 1.0 - max(distance - 1, 0) / max(first - 1, 1))
 
 
 def _propositions_of(level: Any, action: Any, done: Callable[[], bool]) -> Iterable[_Proposition]:

@@ -19,8 +19,8 @@ from producers.babyai_testbed.mission_progress import Cell
 MAX_REVISIONS = 200
 """Revisions of the plan within one cycle; the bot needs some ten, and can go round in circles for ever."""
 
-BOT_FAILURES = (AssertionError, AttributeError, DisappearedBoxError, IndexError, TypeError)
-"""What minigrid's bot raises when the world does not fit its plan: it has no checks of its own but assertions."""
+BOT_FAILURES = (AssertionError, AttributeError, DisappearedBoxError, TypeError)
+"""What minigrid's bot raises when the world does not fit its plan: it checks by assertions alone, if at all."""
 
 
 class PlanLostError(Exception):
@@ -64,7 +64,7 @@ class PlanningBot(BabyAIBot):
         try:
             action = self._revise(action_taken)
         except BOT_FAILURES as failure:
-            reason = f"the plan does not fit the world ({type(failure).__name__}: {failure})"
+            reason = f"the plan does not fit the world: {failure or type(failure).__name__}"
             raise PlanLostError(reason) from failure
         self._remember_current_state()  # type: ignore[no-untyped-call]
         return action

@@ -33,7 +33,7 @@ FAMILIES: dict[str, tuple[Level, ...]] = {
     ),
     "composite": (
         Level("BabyAI-MiniBossLevel-v0", 220),
-        Level("BabyAI-SynthS5R2-v0", 220),
+        Level("BabyAI-Synth-v0", 300),
     ),
 }
 

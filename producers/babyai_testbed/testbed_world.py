@@ -35,7 +35,7 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._level: Any = level
         self._disturbance = disturbance
         self._clock = clock
-        self._cycle_start_s = clock()
+        self._cycle_start_s = clock.elapsed_s
         self._mission: MissionProgress | None = None
         self._agent: RecoveringAgent | None = None
 
@@ -44,7 +44,7 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
         observation, info = super().reset(seed=seed, options=options)
         self._mission = MissionProgress(self._level)
         self._agent = None
-        self._cycle_start_s = self._clock()
+        self._cycle_start_s = self._clock.elapsed_s
         return observation, {**info, "instruction": self._level.mission}
 
     def attach(self, agent: RecoveringAgent) -> None:
@@ -76,9 +76,9 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
             "violation": float(bump),
             "feedback": _feedback(bump, failed),
             "success": success,
-            "cycle_time_s": self._clock() - self._cycle_start_s,
+            "cycle_time_s": self._clock.elapsed_s - self._cycle_start_s,
         }
-        self._cycle_start_s = self._clock()
+        self._cycle_start_s = self._clock.elapsed_s
         return observation, reward, terminated, truncated, {**info, **signals}
 
     def _state(self) -> tuple[Cell, int, Any, Any]:

@@ -2,10 +2,10 @@
 
 Severity 0 is a clean run. Each parameter rises steadily with it, so that cost rises and success falls by degrees.
 
->>> round(action_slip(0.8).probability, 9)
-0.32
+>>> action_slip(0.8).probability
+0.4
 >>> moved_objects(0.0).events, moved_objects(0.8).events
-(0, 4)
+(0, 5)
 """
 
 import math
@@ -59,7 +59,7 @@ def action_slip(severity: float) -> ActionSlip:
     Raises:
         ValueError: the severity is outside [0, 1].
     """
-    return ActionSlip(probability=0.4 * checked_severity(severity))
+    return ActionSlip(probability=0.5 * checked_severity(severity))
 
 
 def moved_objects(severity: float) -> MovedObjects:
@@ -69,7 +69,7 @@ def moved_objects(severity: float) -> MovedObjects:
         ValueError: the severity is outside [0, 1].
     """
     checked_severity(severity)
-    return MovedObjects(events=math.ceil(4 * severity), rate=0.2 * severity, reach=2 + round(10 * severity))
+    return MovedObjects(events=math.ceil(6 * severity), rate=0.3 * severity, reach=2 + round(10 * severity))
 
 
 def wrong_grounding(severity: float) -> WrongGrounding:
@@ -79,7 +79,7 @@ def wrong_grounding(severity: float) -> WrongGrounding:
         ValueError: the severity is outside [0, 1].
     """
     checked_severity(severity)
-    return WrongGrounding(spells=math.ceil(3 * severity), rate=0.2 * severity, steps=3 + round(20 * severity))
+    return WrongGrounding(spells=math.ceil(4 * severity), rate=0.3 * severity, steps=3 + round(20 * severity))
 
 
 def checked_severity(severity: float) -> float:
