@@ -32,7 +32,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         batch_max: most messages in one batch.
         batch_within_s: longest wait for a batch to fill.
         session_timeout_s: silence after which the broker takes a worker for dead.
-        rebalance_timeout_s: how long a group waits for its members. (On Tansu every join takes all of it.)
+        rebalance_timeout_s: how long a group waits for its members.
         commit_interval_s: how often offsets are committed.
         tick_interval_s: how often silent episodes and stalled partitions are looked for.
         stall_s: silence of a partition with unread messages after which it is read again from where the state is.

@@ -238,5 +238,4 @@ def kafka_stream(apache_kafka: str, make_stream: MakeStream) -> Stream:
 
 @pytest.fixture
 def embedded_stream(embedded_broker: str, make_stream: MakeStream) -> Stream:
-    # On Tansu every join of a group takes the whole rebalance timeout.
-    return make_stream(embedded_broker, rebalance_timeout_s="4")
+    return make_stream(embedded_broker)

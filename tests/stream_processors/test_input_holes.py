@@ -64,6 +64,18 @@ def test_offsets_lost_to_retention_and_markers_of_transactions(kafka_stream: "St
     wait_for(health, events=7, lost_offsets=7)
     asyncio.run(send(range(22, 24)))
     wait_for(health, events=9, lost_offsets=7)
+    asyncio.run(wait_for_commit(kafka_stream, place, 26))
+
+
+async def wait_for_commit(stream: "Stream", place: aiokafka.TopicPartition, offset: int) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=stream.address)
+    await admin.start()
+    try:
+        async with asyncio.timeout(20):
+            while (await admin.list_consumer_group_offsets(stream.prefix + "springback"))[place].offset != offset:
+                await asyncio.sleep(0.2)
+    finally:
+        await admin.close()
 
 
 def wait_for(health: str, **wanted: int) -> None:
