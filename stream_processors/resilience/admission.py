@@ -85,6 +85,9 @@ def admit(table: StepTable, states: list[TrackerState], config: ResilienceConfig
         if episode is None:
             if memory_mark(EpisodeKey(agent.agent, session, entry.header.episode)) in agent.ended:
                 continue
+            if len(agent.open) >= config.open_episodes:
+                oldest = next(iter(agent.open.values()))
+                _end(admission.slots[slot_for(agent, oldest)], "aborted", None, config)
             episode = _opened(entry, session, frame.broker_time_s, config)
             agent.open[entry.header.episode] = episode
         position = slot_for(agent, episode)

@@ -20,6 +20,7 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             episode, without the steps inside rebound windows, for fleets that have no clean runs.
         idle_timeout_s: silence after which an open episode is closed as aborted, in seconds.
         status_interval_s: shortest time between two statuses of one agent, in seconds.
+        open_episodes: episodes that one agent may have open at a time; one more, and its oldest is closed as aborted.
         remembered_episodes: ended episodes remembered per agent and session, so that late copies are dropped.
         remembered_sessions: closed sessions remembered per agent, for the same reason.
         forget_agent_s: silence after which an agent without open episodes is forgotten, in seconds. Copies of what it
@@ -32,6 +33,7 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     learn_from: Literal["reference", "success"] = "reference"
     idle_timeout_s: float = 300.0
     status_interval_s: float = 1.0
+    open_episodes: int = 1024
     remembered_episodes: int = 1024
     remembered_sessions: int = 8
     forget_agent_s: float = 7 * 86_400.0

@@ -240,3 +240,14 @@ def test_an_episode_opened_again_after_it_was_forgotten_is_the_same_in_any_batch
         outputs, state = run_tracker(frames, config, baseline, batches)
         assert only_episode(state).steps == 5
         assert [s.steps for s in outputs.summaries] == [3, 3]
+
+
+def test_one_episode_more_than_may_be_open_aborts_the_oldest(baseline: MaterialisedBaseline) -> None:
+    config = ResilienceConfig(open_episodes=2)
+    frames = [frame_of(nominal_rows(0, 3), episode=name) for name in ("1", "2", "3")]
+    frames += [frame_of(nominal_rows(3, 6)), frame_of(nominal_rows(3, 6), episode="2")]
+    for batches in ([1] * 5, [5], [2, 3]):
+        outputs, state = run_tracker(frames, config, baseline, batches)
+        assert [(s.key.episode, s.outcome, s.steps) for s in outputs.summaries] == [("1", "aborted", 3)]
+        assert {name: episode.steps for name, episode in state.agents["robot-7"].open.items()} == {"2": 6, "3": 3}
+        assert state.agents["robot-7"].counts.duplicate_steps == 3
