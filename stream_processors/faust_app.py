@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import signal
@@ -111,10 +112,8 @@ async def _run(settings: WorkerSettings, ready_file: Path | None) -> None:
 
         stages = add_stages(app, settings, baselines, fail)
         readiness = Readiness(lambda: _missing(app, baselines), settings.recovery_bound_s, time.monotonic)
-        report = lambda: _report(app, stages, readiness, baselines)  # noqa: E731
-        address = await opened.enter_async_context(
-            health_endpoint(settings.health_host, settings.health_port, report)
-        )
+        report = functools.partial(_report, app, stages, readiness, baselines)
+        address = await opened.enter_async_context(health_endpoint(settings.health_host, settings.health_port, report))
 
         def on_ready() -> None:
             _log.info("ready health=%s generation=%d", address, app.consumer_generation_id)
@@ -155,6 +154,7 @@ async def _first(stop: asyncio.Event, *works: Awaitable[None]) -> bool:
 async def _declare(settings: WorkerSettings) -> None:
     """Declare the topics; while the broker does not answer, try again, up to the recovery bound."""
     deadline = time.monotonic() + settings.recovery_bound_s
+    told = False
     while True:
         try:
             await declare_topics(
@@ -169,7 +169,9 @@ async def _declare(settings: WorkerSettings) -> None:
             if time.monotonic() > deadline:
                 message = f"No broker has answered at {settings.kafka.bootstrap} in {settings.recovery_bound_s:.0f} s."
                 raise RecoveryTimeoutError(message) from error
-            _log.warning("broker_away address=%s error=%r", settings.kafka.bootstrap, error)
+            if not told:
+                _log.warning("broker_away address=%s error=%r retry=yes", settings.kafka.bootstrap, error)
+                told = True
             await asyncio.sleep(_RETRY_S)
         else:
             return

@@ -130,9 +130,9 @@ async def declare_topics(
         TopicMismatchError: a topic exists with other partitions.
         TopicDeclarationError: the broker refused a topic.
     """
-    wanted = {
-        topic_name(spec.name, prefix): (spec, 1 if spec.single_partition else partitions) for spec in TOPICS
-    } | {spec.name: (spec, partitions) for spec in (worker_topics(app_id) if app_id is not None else ())}
+    wanted = {topic_name(spec.name, prefix): (spec, 1 if spec.single_partition else partitions) for spec in TOPICS}
+    if app_id is not None:
+        wanted |= {spec.name: (spec, partitions) for spec in worker_topics(app_id)}
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, **(client_options or {}))
     await admin.start()
     try:
