@@ -11,6 +11,7 @@ from stream_processors.resilience.materialised_baseline import MaterialisedBasel
 from stream_processors.resilience.rebound_window import WalkRows, WindowConfig
 from stream_processors.resilience.recovery_cost import CostTerms, cost_terms, remaining_work
 from stream_processors.resilience.signals import N_SIGNALS, Bools, Floats, Ints, cycle_times
+from stream_processors.resilience.tracker_state import OpenEpisode
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class BatchRows:
         starts: first row of each episode present; `stops` the row after its last.
         missing: steps that never came before this one.
         signals: the vector x; its cycle time is NaN where unknown.
-        progress_before: p that the step started from; the bins are those of the anchor.
+        progress_before, propositions_before: p and q that the step started from; the bins are those of the anchor.
         clock_reset: the producer's clock ran backwards here.
     """
 
@@ -39,6 +40,7 @@ class BatchRows:
     violation: Floats
     signals: Floats
     progress_before: Floats
+    propositions_before: Floats
     progress_bin: Ints
     residual_bin: Ints
     clock_reset: Bools
@@ -109,6 +111,7 @@ def batch_rows(table: StepTable, admission: Admission, baseline: MaterialisedBas
         violation=table.violation[order],
         signals=signals,
         progress_before=progress_before,
+        propositions_before=propositions_before,
         progress_bin=baseline.grid.progress_bin(progress_before),
         residual_bin=baseline.grid.residual_bin(propositions_before),
         clock_reset=clock_reset,
@@ -134,13 +137,32 @@ def score(rows: BatchRows, mode_names: list[str], admission: Admission, baseline
     starts, stops = np.searchsorted(slot, numbers, "left"), np.searchsorted(slot, numbers, "right")
     begun = starts[starts < stops]
     step_before, remaining_before = np.roll(step, 1), np.roll(remaining, 1)
-    remembered = [episodes[i] for i in slot[begun].tolist()]
-    step_before[begun] = [e.scored_step for e in remembered]
-    remaining_before[begun] = [e.remaining for e in remembered]
+    remembered = np.array([episodes[i].scored is not None for i in slot[begun].tolist()], dtype=bool)
+    resumed = begun[remembered]
+    step_before[resumed], remaining_before[resumed] = _where_left([episodes[i] for i in slot[resumed]], baseline)
     lost = (step - step_before) + remaining - remaining_before
-    lost[begun[[e.scored_step < 0 for e in remembered]]] = 0.0
+    lost[begun[~remembered]] = 0.0
     terms = cost_terms(signals[:, -1], level, cell, baseline.cells)
     return ScoredRows(at, starts, stops, level, remaining, lost, terms)
+
+
+def _where_left(episodes: list[OpenEpisode], baseline: MaterialisedBaseline) -> tuple[Ints, Floats]:
+    """Step and remaining work of each episode's last scored step, by the baseline of now.
+
+    While baselines are learned live they change in mid-episode. Work left by an old one, compared with work left by a
+    new one, would look like cycles lost or won.
+    """
+    last = [(e.traits.family, e.scored) for e in episodes if e.scored is not None]
+    families = {name: i for i, name in enumerate(dict.fromkeys(family for family, _ in last))}
+    modes = {name: i for i, name in enumerate(dict.fromkeys(step.mode for _, step in last))}
+    family = np.array([families[name] for name, _ in last], dtype=np.int64)
+    mode = np.array([modes[step.mode] for _, step in last], dtype=np.int64)
+    progress = np.array([step.progress_before for _, step in last])
+    propositions = np.array([step.propositions_before for _, step in last])
+    bins = baseline.grid.progress_bin(progress), baseline.grid.residual_bin(propositions)
+    rows = baseline.rows_of(list(families), list(modes), family, mode, bins)
+    steps = np.array([step.step for _, step in last], dtype=np.int64)
+    return steps, remaining_work(progress, rows, baseline.cells)
 
 
 def walk_rows(rows: BatchRows, scored: ScoredRows, mode_names: list[str], config: WindowConfig) -> WalkRows:

@@ -24,7 +24,7 @@ from stream_processors.resilience.tracker_readings import (
     window_reading,
     window_state_at_end,
 )
-from stream_processors.resilience.tracker_state import AgentState, OpenEpisode, TrackerState
+from stream_processors.resilience.tracker_state import AgentState, OpenEpisode, ScoredStep, TrackerState
 
 
 @dataclass(slots=True)
@@ -169,8 +169,13 @@ def _advance(rows: BatchRows, mode_names: list[str], admission: Admission, score
         episode.unscored += count - (stop - start)
         if start < stop:
             level, at = scored.intensity, stop - 1
-            episode.scored_step = int(rows.step[scored.at[at]])
-            episode.remaining = float(scored.remaining[at])
+            row = scored.at[at]
+            episode.scored = ScoredStep(
+                int(rows.step[row]),
+                mode_names[rows.mode[row]],
+                float(rows.progress_before[row]),
+                float(rows.propositions_before[row]),
+            )
             episode.intensity = (
                 float(level.total[at]),
                 float(level.cognitive[at]),

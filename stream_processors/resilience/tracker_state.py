@@ -56,6 +56,15 @@ class LearningState(msgspec.Struct):
     sums: UninterruptedSums = msgspec.field(default_factory=UninterruptedSums)
 
 
+class ScoredStep(msgspec.Struct, frozen=True, array_like=True):
+    """The last scored step of an episode: its number, its mode, and the progress and propositions it started from."""
+
+    step: int
+    mode: str
+    progress_before: float
+    propositions_before: float
+
+
 class OpenEpisode(msgspec.Struct, kw_only=True):
     """An episode that has begun and not ended."""
 
@@ -73,8 +82,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     unscored: int = 0
     missing: int = 0
     violation: float = 0.0
-    scored_step: int = -1
-    remaining: float = 0.0
+    scored: ScoredStep | None = None
     intensity: tuple[float, float, float, float] | None = None
     detectors: DetectorState = msgspec.field(default_factory=DetectorState)
     costs: EpisodeCosts = msgspec.field(default_factory=EpisodeCosts)

@@ -10,7 +10,7 @@ from stream_processors.resilience.materialised_baseline import MaterialisedBasel
 from stream_processors.resilience.readings import EpisodeKey
 from stream_processors.resilience.rebound_window import WindowConfig
 from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import sums_matrix
+from stream_processors.resilience.stage_baseline import StageBaseline, sums_matrix
 from stream_processors.resilience.tracker_state import OpenEpisode, TrackerState
 from tests.stream_processors.frame_builders import (
     START_S,
@@ -100,7 +100,7 @@ def test_unscored_steps_in_between_are_passed_over(baseline: MaterialisedBaselin
     assert window.calm == 2
     _, state = run_tracker([frame_of(rows[9:11])], CONFIG, nothing_learned(CONFIG), state=state)
     episode = only_episode(state)
-    assert (episode.unscored, episode.scored_step, episode.last_step) == (2, 8, 10)
+    assert (episode.unscored, episode.scored and episode.scored.step, episode.last_step) == (2, 8, 10)
     assert episode.detectors.window == window
     outputs, state = run_tracker([frame_of(rows[11:12])], CONFIG, baseline, state=state)
     [closed] = outputs.windows
@@ -251,3 +251,19 @@ def test_one_episode_more_than_may_be_open_aborts_the_oldest(baseline: Materiali
         assert [(s.key.episode, s.outcome, s.steps) for s in outputs.summaries] == [("1", "aborted", 3)]
         assert {name: episode.steps for name, episode in state.agents["robot-7"].open.items()} == {"2": 6, "3": 3}
         assert state.agents["robot-7"].counts.duplicate_steps == 3
+
+
+def test_a_baseline_that_changes_in_mid_episode_loses_no_cycles() -> None:
+    # The references learned later take twice the steps: by them the work left is twice as much, from one step to the
+    # next. Only cycles between steps by one and the same baseline can be lost.
+    rows = nominal_rows(0, 20)
+    short = nominal_baseline(CONFIG)
+    long = StageBaseline(grid=CONFIG.grid)
+    slow = [frame_of(nominal_rows(0, 40, total=40), "success", episode=f"slow-{i}", reference=True) for i in range(6)]
+    for lesson in run_tracker(slow, CONFIG, nothing_learned(CONFIG))[0].contributions:
+        long.add(lesson, CONFIG.baseline)
+    _, state = run_tracker([frame_of(rows[:6], reference=True)], CONFIG, ready(short, CONFIG))
+    _, state = run_tracker([frame_of(rows[6:7], reference=True)], CONFIG, ready(long, CONFIG), state=state)
+    learning = only_episode(state).learning
+    assert learning is not None
+    assert learning.sums.largest_delay == 0.0
