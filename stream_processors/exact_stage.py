@@ -71,7 +71,7 @@ class ExactStage(Generic[S]):
         self._epoch = 0
         self._holes = HoleWatch(name, port, self.counts, clock)
         self._times = PartitionClock()
-        self._ahead = AheadWatch(name)
+        self._ahead = AheadWatch(name, port)
 
     def forget(self) -> None:
         """Drop every live state, as when partitions are revoked. A batch that is under way gives up."""
@@ -253,13 +253,16 @@ class ExactStage(Generic[S]):
         for number, end in ends.items():
             partition = self._state.partition(number)
             self.counts.wanted[number], self.counts.ends[number] = partition.wanted, max(end, partition.wanted)
-            if self._ahead.check(number, before[number], end):
+            ahead = await self._ahead.check(number, before[number], end)
+            if not self._current(batch):
+                return
+            if ahead:
                 continue
             if partition.wanted < end:
                 await self._look_for_stall(batch, partition, end)
                 if not self._current(batch):
                     return
-            elif partition.wanted == end:
+            elif partition.wanted == max(before[number], end):
                 quiet_s = self._times.at_end(number, self._clock())
                 self._tick_partition(batch, partition, partition.time_s + quiet_s)
         await self._finish(batch)

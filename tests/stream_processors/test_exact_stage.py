@@ -32,6 +32,7 @@ class FakeEngine:
         self.held = set(range(PARTITIONS))
         self.fail_sends = 0
         self.fail_ends = False
+        self.ends_short_by = 0
         self.now = 100.0
         self.on_send: Callable[[], object] = lambda: None
 
@@ -73,7 +74,7 @@ class FakeEngine:
         if self.fail_ends:
             message = "away"
             raise TransientBrokerError(message)
-        return {p: len(self.log[p]) for p in partitions}
+        return {p: len(self.log[p]) - self.ends_short_by for p in partitions}
 
     async def first_offset(self, partition: int, offset: int) -> int:
         there = [event.offset for event in self.log[partition][offset:] if event is not None]
@@ -338,6 +339,17 @@ def test_a_partition_that_stalls_is_read_again(engine: FakeEngine) -> None:
     ticks(engine, stage, 7)
     assert engine.seeks == [(0, 0)]
     assert run(stage, engine.read(0)) == [0]
+
+
+def test_an_end_that_the_broker_gives_short_stops_nothing(engine: FakeEngine) -> None:
+    stage = stage_on(engine)
+    for _ in range(3):
+        engine.append(0, b"k", b"x")
+    run(stage, engine.read(0))
+    engine.ends_short_by = 1
+    ticks(engine, stage, 30)
+    assert values(engine, "idle") == [b""]
+    assert engine.seeks == []
 
 
 def test_a_topic_that_was_made_anew_is_an_error(engine: FakeEngine) -> None:
