@@ -4,6 +4,7 @@ The rules go frame by frame in the order of arrival, and inside a frame by step,
 on how frames were gathered into batches.
 """
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +13,7 @@ from producers.step_table import StepTable, TableEpisode
 from stream_processors.resilience.episode_memory import memory_mark
 from stream_processors.resilience.readings import EpisodeKey, EpisodeTraits, Outcome
 from stream_processors.resilience.resilience_config import ResilienceConfig
+from stream_processors.resilience.runs import one_back, run_begins
 from stream_processors.resilience.signals import Ints
 from stream_processors.resilience.tracker_state import AgentState, LearningState, OpenEpisode, TrackerState
 
@@ -156,11 +158,10 @@ def _choose_rows(
     slot, step = slot_of_row[order], table.step[order]
     if len(order):
         last_steps = np.array([s.episode.last_step for s in admission.slots], dtype=np.int64)
-        first = np.r_[True, slot[1:] != slot[:-1]]
-        before = np.where(first, last_steps[slot], np.r_[-1, step[:-1]])
+        first = run_begins(slot)
+        before = np.where(first, last_steps[slot], one_back(step))
         if not (step > before).all():
-            starts = np.flatnonzero(first)
-            for start, stop in zip(starts, np.r_[starts[1:], len(step)], strict=True):
+            for start, stop in itertools.pairwise([*np.flatnonzero(first), len(step)]):
                 highest = np.maximum.accumulate(np.r_[last_steps[slot[start]], step[start:stop]])
                 before[start:stop] = highest[:-1]
             fresh = step > before
@@ -180,8 +181,8 @@ def _note_times(
     Copies do not count: a dead link that sends the same frames for ever is silence, and their times are old.
     """
     taken = np.sort(admission.order)
-    episode_of = table.episode[taken]
-    last_rows = taken[np.r_[episode_of[1:] != episode_of[:-1], True][: len(taken)]]
+    # A run ends where, read from the back, it begins.
+    last_rows = taken[run_begins(table.episode[taken][::-1])[::-1]]
     for row in last_rows.tolist():
         number = int(table.episode[row])
         agent, frame = agent_of_episode[number], table.frames[table.episodes[number].frame]

@@ -10,6 +10,7 @@ from stream_processors.resilience.excess import Intensity, excess, intensity
 from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
 from stream_processors.resilience.rebound_window import WalkRows, WindowConfig
 from stream_processors.resilience.recovery_cost import CostTerms, cost_terms, remaining_work
+from stream_processors.resilience.runs import one_back, run_begins
 from stream_processors.resilience.signals import N_SIGNALS, Bools, Floats, Ints, cycle_times
 from stream_processors.resilience.tracker_state import OpenEpisode
 
@@ -65,12 +66,11 @@ class ScoredRows:
 def batch_rows(table: StepTable, admission: Admission, baseline: MaterialisedBaseline) -> BatchRows:
     """Gather the accepted rows, with what stood before each step."""
     order, slot = admission.order, admission.slot
-    first = np.r_[True, slot[1:] != slot[:-1]][: len(slot)]
-    starts = np.flatnonzero(first)
+    starts = np.flatnonzero(run_begins(slot))
     episodes = [s.episode for s in admission.slots]
 
     def before(column: np.ndarray, remembered: list[float]) -> np.ndarray:
-        shifted = np.roll(column, 1)
+        shifted = one_back(column)
         shifted[starts] = np.array(remembered, dtype=column.dtype)[slot[starts]]
         return shifted
 
@@ -100,7 +100,7 @@ def batch_rows(table: StepTable, admission: Admission, baseline: MaterialisedBas
     return BatchRows(
         slot=slot,
         starts=starts,
-        stops=np.r_[starts[1:], len(slot)][: len(starts)],
+        stops=np.append(starts, len(slot))[1:],
         step=step,
         time_s=time_s,
         clocked=clocked,
@@ -136,7 +136,7 @@ def score(rows: BatchRows, mode_names: list[str], admission: Admission, baseline
     numbers = np.arange(len(episodes))
     starts, stops = np.searchsorted(slot, numbers, "left"), np.searchsorted(slot, numbers, "right")
     begun = starts[starts < stops]
-    step_before, remaining_before = np.roll(step, 1), np.roll(remaining, 1)
+    step_before, remaining_before = one_back(step), one_back(remaining)
     remembered = np.array([episodes[i].scored is not None for i in slot[begun].tolist()], dtype=bool)
     resumed = begun[remembered]
     step_before[resumed], remaining_before[resumed] = _where_left([episodes[i] for i in slot[resumed]], baseline)

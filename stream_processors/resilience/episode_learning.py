@@ -10,6 +10,7 @@ from stream_processors.resilience.batch_scoring import BatchRows
 from stream_processors.resilience.rebound_window import DetectorState, WindowEvent
 from stream_processors.resilience.recovery_cost import Tally
 from stream_processors.resilience.running_moments import Moments, merge_groups
+from stream_processors.resilience.runs import run_begins
 from stream_processors.resilience.signals import (
     CYCLE,
     N_SAMPLE,
@@ -81,7 +82,7 @@ def gather(
     merged_codes, merged = merge_groups(codes, Moments.of_samples(samples_of(rows, at)))
     packed, slots = merged.packed(), merged_codes // n_cells
     cells = [cell_key(code, mode_names, grid) for code in (merged_codes % n_cells).tolist()]
-    bounds = np.flatnonzero(np.r_[True, slots[1:] != slots[:-1], True]).tolist()
+    bounds = [*np.flatnonzero(run_begins(slots)).tolist(), len(slots)]
     return {int(slots[start]): (cells[start:stop], packed[start:stop]) for start, stop in itertools.pairwise(bounds)}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stream_processors.resilience.runs import run_begins
 from stream_processors.resilience.signals import Floats, Ints
 
 
@@ -82,10 +83,11 @@ def merge_groups(codes: Ints, parts: Moments) -> tuple[Ints, Moments]:
     """
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(ordered)])
+    begins = run_begins(ordered)
+    starts = np.flatnonzero(begins)
     if len(starts) == len(codes):
         return ordered, parts.take(order)
-    group = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(ordered)]))
+    group = np.cumsum(begins) - 1
     weight, mean = parts.n[order], parts.mean[order]
     # Means are taken about each group's first part, so that a large common offset costs no digits.
     offset = mean[starts]

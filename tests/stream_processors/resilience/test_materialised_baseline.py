@@ -20,7 +20,14 @@ from stream_processors.resilience.stage_baseline import (
     LargestSums,
     StageBaseline,
 )
-from tests.stream_processors.frame_builders import nominal_baseline, nothing_learned, ready, run_tracker
+from tests.stream_processors.frame_builders import (
+    frame_of,
+    nominal_baseline,
+    nominal_rows,
+    nothing_learned,
+    ready,
+    run_tracker,
+)
 from tests.stream_processors.random_episodes import by_seed, cut_into_frames, random_episodes
 from tests.stream_processors.resilience.literal_metrics import ABSOLUTE, CHANNELS, ETA, LiteralBaseline
 
@@ -142,6 +149,23 @@ def test_the_line_has_a_slope_from_more_than_five_samples(references: int, slope
     own = -1.0 * n * 0.0125 / (n * (0.025**2 + 1e-5)) if slope_is_used else 0.0
     above = (n * own + 20 * (20 * references * root + 20 * root) / (20 * references + 20)) / (n + 20)
     assert leaf == pytest.approx((n * own + 20 * above) / (n + 20), rel=1e-9)
+
+
+def test_the_denominator_of_a_negative_mean_is_epsilon_alone() -> None:
+    # Steps that undo: their mean gain is below zero, and so is what the shrinkage leaves of it.
+    gains = np.where(np.arange(200) % 2, -0.1, 0.11)
+    rows = nominal_rows(0, 200)
+    for row, gain, progress in zip(rows, gains, np.cumsum(gains) % 1.0, strict=True):
+        row |= {"progress": float(progress), "mode": "undo" if gain < 0 else "do"}
+    learned = StageBaseline(grid=CONFIG.grid)
+    frames = [frame_of(rows, "success", reference=True)]
+    for contribution in run_tracker(frames, CONFIG, nothing_learned(CONFIG))[0].contributions:
+        learned.add(contribution, CONFIG.baseline)
+    baseline = ready(learned, CONFIG)
+    row_number = row_of(baseline, "navigation", ("undo", 9, 0))
+    assert baseline.cells.mean[row_number, 4] < -0.05
+    epsilon = max(1e-3, 0.05 * abs(baseline.cells.mean[0, 4]))
+    assert baseline.cells.denominator[row_number, 4] == pytest.approx(epsilon)
 
 
 def largest(n: int) -> list[LargestSums]:
