@@ -45,7 +45,7 @@ class PlanningBot(BabyAIBot):
         self._notice = notice
         self.in_view: set[Cell] = set()
         self.new_cells = 0
-        self._process_obs()
+        self.look()
         self.stack.clear()
         for action in reversed(remaining):
             self._process_instr(action)  # type: ignore[no-untyped-call]
@@ -57,7 +57,7 @@ class PlanningBot(BabyAIBot):
         Raises:
             PlanLostError: the plan has no next action.
         """
-        self._process_obs()
+        self.look()
         if self._notice(self.in_view):
             reason = "what the mission needs is not where it was"
             raise PlanLostError(reason)
@@ -106,7 +106,8 @@ class PlanningBot(BabyAIBot):
         place = self._find_drop_pos()  # type: ignore[no-untyped-call]
         self.stack.append(GoNextToSubgoal(self, place))
 
-    def _process_obs(self) -> None:
+    def look(self) -> None:
+        """Takes in what is in view now."""
         level = self.mission.unwrapped
         size = level.agent_view_size
         _, visible = level.gen_obs_grid()

@@ -52,6 +52,7 @@ class RecoveringAgent:
         self._rng = rng
         self.beliefs = MissionBeliefs(level)
         self._wrong: tuple[Any, str, Any] | None = None
+        self._doubt = ""
         self._bot = self._plan(np.zeros((level.width, level.height), dtype=bool))
         self._last_action: int | None = None
         self._last_carried: Any = None
@@ -59,22 +60,26 @@ class RecoveringAgent:
     def decide(self) -> Decision:
         """The next action."""
         self._feel_hand()
-        searched, views = self._bot.bfs_step_counter, self._bot.new_cells
-        remark, replans = "", 0
-        try:
-            action, mode = self._bot.replan(self._last_action), self._bot.mode
-        except PlanLostError as lost:
-            remark, replans = str(lost), 1
-            searched, views = 0, 0
+        bot, searched, seen = self._bot, self._bot.bfs_step_counter, self._bot.new_cells
+        lost, self._doubt = self._doubt, ""
+        if not lost:
+            try:
+                action, mode = bot.replan(self._last_action), bot.mode
+            except PlanLostError as reason:
+                lost = str(reason)
+        if lost:
             action, mode = self._start_again()
         self._last_action = action
-        work = self._bot.bfs_step_counter - searched
+        searched, seen = bot.bfs_step_counter - searched, bot.new_cells - seen
+        if self._bot is not bot:
+            searched, seen = searched + self._bot.bfs_step_counter, seen + self._bot.new_cells
+        costs = self._costs
         return Decision(
             action=int(action),
             mode=mode,
-            planning_s=self._costs.think_s + self._costs.search_cell_s * work + self._costs.replan_s * replans,
-            perception_s=self._costs.look_s + self._costs.new_cell_s * (self._bot.new_cells - views),
-            remark=remark,
+            planning_s=costs.think_s + costs.search_cell_s * searched + costs.replan_s * bool(lost),
+            perception_s=costs.look_s + costs.new_cell_s * seen,
+            remark=lost,
         )
 
     @property
@@ -102,7 +107,7 @@ class RecoveringAgent:
     def realise(self) -> None:
         """Lets the agent see its mistake: its plan is lost."""
         self._correct()
-        self._bot.stack.clear()
+        self._doubt = "it was after the wrong thing"
 
     def _feel_hand(self) -> None:
         if self._last_carried is not None and self._level.carrying is None:
@@ -111,6 +116,7 @@ class RecoveringAgent:
 
     def _start_again(self) -> tuple[int, str]:
         self._correct()
+        self._bot.look()
         seen = self._bot.vis_mask
         if self.beliefs.notice(self._bot.in_view):
             seen = np.zeros_like(seen)

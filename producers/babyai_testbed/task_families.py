@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A BabyAI level and the steps after which an episode of it is cut off (about four times a clean run)."""
+    """A BabyAI level and the steps after which an episode of it is cut off: several times a usual clean run."""
 
     level_id: str
     step_limit: int
@@ -21,7 +21,7 @@ FAMILIES: dict[str, tuple[Level, ...]] = {
         Level("BabyAI-GoToSeqS5R2-v0", 100),
     ),
     "manipulation": (
-        Level("BabyAI-PickupAbove-v0", 120),
+        Level("BabyAI-UnblockPickup-v0", 250),
         Level("BabyAI-UnlockPickupDist-v0", 120),
         Level("BabyAI-BlockedUnlockPickup-v0", 140),
         Level("BabyAI-OpenTwoDoors-v0", 80),

@@ -60,7 +60,7 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
         before = self._state()
         observation, reward, terminated, truncated, info = super().step(effect)
         after = self._state()
-        self._clock.advance(ACTION_S[effect])
+        self._clock.advance(ACTION_S[action])
         if not (terminated or truncated):
             self._disturbance.strike(self._level, self._mission, self._agent)
         success = terminated and float(reward) > 0.0
