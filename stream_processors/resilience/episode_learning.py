@@ -145,6 +145,9 @@ def absorb_outside_windows(
 def contribution(episode: OpenEpisode, last_window: Tally | None, calibrates: bool) -> EpisodeContribution | None:
     """What the episode teaches, now that its last step is known; None if it has nothing to teach.
 
+    An episode of which more steps are missing than came says nothing of the work of its task: a step number that jumps
+    would spoil its family's remaining work for good.
+
     Work left at a step is last step - step + 1: it counts the step itself. Shifting a mean leaves co-moments alone.
 
     Args:
@@ -153,7 +156,7 @@ def contribution(episode: OpenEpisode, last_window: Tally | None, calibrates: bo
         calibrates: whether the detectors' sums are those that alarm bounds are calibrated by.
     """
     learning = episode.learning
-    if learning is None:
+    if learning is None or episode.missing > episode.steps:
         return None
     if learning.pending:
         closed = [] if last_window is None else [last_window]

@@ -152,3 +152,13 @@ def test_an_episode_with_too_many_modes_teaches_nothing(modes: int, teaches: boo
     outputs, _ = run_tracker(frames, config, nothing_learned(config))
     assert len(outputs.contributions) == teaches
     assert outputs.summaries[0].steps == modes
+
+
+@pytest.mark.parametrize(("jump", "teaches"), [(20, True), (21, False), (2**52, False)])
+def test_an_episode_of_which_more_is_missing_than_came_teaches_nothing(jump: int, teaches: bool) -> None:
+    rows = nominal_rows(0, 20)
+    for row in rows[10:]:
+        row["step"] += jump
+    outputs, _ = run_tracker([frame_of(rows, "success", reference=True)], CONFIG, nothing_learned(CONFIG))
+    assert len(outputs.contributions) == teaches
+    assert outputs.summaries[0].missing_steps == jump
