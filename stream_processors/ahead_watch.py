@@ -44,11 +44,11 @@ class AheadWatch:
         if self._seen[partition] < _TIMES:
             return True
         try:
-            last = await self._port.first_offset(partition, wanted - 1)
+            there = await self._port.holds(partition, wanted - 1)
         except TransientBrokerError as error:
             _log.warning("end_unconfirmed stage=%s partition=%d error=%s", self._stage, partition, error)
             return True
-        if last != wanted - 1:
+        if not there:
             message = (
                 f"Stage {self._stage}: the state wants offset {wanted} of partition {partition}, whose end is {end}. "
                 "The topic was made anew, or has lost messages: start under another app_id."

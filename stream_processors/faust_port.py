@@ -76,10 +76,24 @@ class FaustPort:
     async def first_offset(self, partition: int, offset: int) -> int:
         """The first offset at or after the one given that the broker has a message at, or else where reading is then.
 
-        Asked through a consumer of its own: whatever Faust's has buffered or passed over plays no part.
+        Raises:
+            TransientBrokerError: the broker did not say.
+        """
+        found, position = await self._look(partition, offset)
+        return position if found is None else found
+
+    async def holds(self, partition: int, offset: int) -> bool:
+        """Whether the broker has a message at this very offset.
 
         Raises:
             TransientBrokerError: the broker did not say.
+        """
+        return (await self._look(partition, offset))[0] == offset
+
+    async def _look(self, partition: int, offset: int) -> tuple[int | None, int]:
+        """The offset of the first message that reading from `offset` on brings, if any, and where reading is then.
+
+        Asked through a consumer of its own: whatever Faust's has buffered or passed over plays no part.
         """
         place = aiokafka.TopicPartition(self._source, partition)
         probe = aiokafka.AIOKafkaConsumer(
@@ -94,7 +108,7 @@ class FaustPort:
                 probe.assign([place])
                 probe.seek(place, offset)
                 records = (await probe.getmany(place, timeout_ms=_PROBE_WAIT_MS, max_records=1)).get(place)
-                return int(records[0].offset if records else await probe.position(place))
+                return int(records[0].offset) if records else None, int(await probe.position(place))
         except (KafkaError, TimeoutError) as error:
             message = f"the broker did not say what {self._source} holds from {offset} on: {error!r}"
             raise TransientBrokerError(message) from error

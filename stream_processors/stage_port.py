@@ -42,6 +42,13 @@ class StagePort(Protocol):
             TransientBrokerError: the broker did not say.
         """
 
+    async def holds(self, partition: int, offset: int) -> bool:
+        """Whether the broker has a message at this very offset.
+
+        Raises:
+            TransientBrokerError: the broker did not say.
+        """
+
     async def send(self, outputs: Sequence[Output]) -> None:
         """Send the outputs and wait until the broker has them.
 

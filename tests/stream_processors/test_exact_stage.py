@@ -74,11 +74,14 @@ class FakeEngine:
         if self.fail_ends:
             message = "away"
             raise TransientBrokerError(message)
-        return {p: len(self.log[p]) - self.ends_short_by for p in partitions}
+        return {p: max(0, len(self.log[p]) - self.ends_short_by) for p in partitions}
 
     async def first_offset(self, partition: int, offset: int) -> int:
         there = [event.offset for event in self.log[partition][offset:] if event is not None]
         return there[0] if there else len(self.log[partition])
+
+    async def holds(self, partition: int, offset: int) -> bool:
+        return any(event is not None and event.offset == offset for event in self.log[partition])
 
     async def send(self, outputs: Sequence[Output]) -> None:
         if self.fail_sends:
