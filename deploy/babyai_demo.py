@@ -19,9 +19,6 @@ from stream_processors.resilience.stage_baseline import BaselineConfig
 from stream_processors.topics import STEPS, topic_name
 
 AGENTS_PER_FAMILY = 2
-STEPS_PER_SECOND = 240.0
-"""Of all agents together: slow enough to watch, and to leave two cores for the pipeline."""
-
 MOST_LEARNING_EPISODES = 80
 _FLUSH_TIMEOUT_S = 10.0
 
@@ -61,8 +58,13 @@ class DemoAgent:
         )
         self.played += 1
 
+    def stop(self) -> None:
+        """Break off the episode under way, if there is one: it ends as aborted."""
+        if self.steps is not None:
+            self.steps.close()
 
-def run_babyai(demo: DemoRun, episodes: int, seed: int, steps_per_second: float = STEPS_PER_SECOND) -> None:
+
+def run_babyai(demo: DemoRun, episodes: int, seed: int, steps_per_second: float) -> None:
     """Play it all, and wait until the pipeline has found every episode's end.
 
     Args:
@@ -93,7 +95,9 @@ def _agents(demo: DemoRun, emitters: ExitStack) -> list[DemoAgent]:
             StepEmitter(publisher, producer=f"babyai-{family}", session=new_session(), max_steps=16)
         )
         for number in range(1, AGENTS_PER_FAMILY + 1):
-            agents.append(DemoAgent(f"{family}-{number}", family, emitter, SimulatedClock(time.time())))
+            agent = DemoAgent(f"{family}-{number}", family, emitter, SimulatedClock(time.time()))
+            emitters.callback(agent.stop)  # before its emitter is closed
+            agents.append(agent)
     return agents
 
 

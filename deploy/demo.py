@@ -24,6 +24,7 @@ def run_demo(
     *,
     episodes: int = 8,
     seed: int = 0,
+    steps_per_second: float = 240.0,
     metrics_port: int = 0,
     settings: WorkerSettings | None = None,
 ) -> list[FamilyRow]:
@@ -35,6 +36,7 @@ def run_demo(
         console: where to tell what happens.
         episodes: per family and stress, of the simulated agents.
         seed: of the simulated agents' tasks.
+        steps_per_second: of all simulated agents together; the default is slow enough to watch.
         metrics_port: where the metrics are served on 127.0.0.1; 0 takes a free port.
         settings: of the worker; their prefix is replaced on a broker that is not our own.
 
@@ -55,7 +57,7 @@ def run_demo(
         chosen = msgspec.structs.replace(chosen, prefix=EXTERNAL_PREFIX)
     with demo_run(broker, console, metrics_port, chosen) as demo:
         if source == "babyai":
-            run_babyai(demo, episodes, seed)
+            run_babyai(demo, episodes, seed, steps_per_second)
         else:
             run_habitat(demo)
         table = demo.table()
