@@ -2,19 +2,18 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import cycle, islice
+from itertools import cycle
 
 from deploy.demo_run import DemoError, DemoRun
+from producers.babyai_testbed.episode_plan import STRESSES, PlannedEpisode, plan_episodes
 from producers.babyai_testbed.episode_play import PlayedStep, play
 from producers.babyai_testbed.simulated_time import SimulatedClock
-from producers.babyai_testbed.task_families import FAMILIES, Task, task_sequence
+from producers.babyai_testbed.task_families import FAMILIES, task_sequence
 from producers.kafka_publisher import KafkaPublisher
-from producers.perturbations.severity import PERTURBATION_KINDS
 from producers.step_emitter import StepEmitter, new_session
-from stream_processors.family_table import STRESS_GRID
 from stream_processors.resilience.stage_baseline import BaselineConfig
 from stream_processors.topics import STEPS, topic_name
 
@@ -23,18 +22,9 @@ MOST_LEARNING_EPISODES = 80
 _FLUSH_TIMEOUT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """An episode to be played."""
-
-    task: Task
-    stress: float
-    kind_number: int
-
-
 @dataclass(slots=True)
 class DemoAgent:
-    """An agent that plays one job after another. `play_next` starts the next, or returns None if there is none."""
+    """An agent that plays one episode after another; `queue` holds those that are planned for it."""
 
     name: str
     family: str
@@ -42,18 +32,17 @@ class DemoAgent:
     clock: SimulatedClock
     played: int = 0
     steps: Generator[PlayedStep] | None = None
-    jobs: deque[Job] = field(default_factory=deque)
+    queue: deque[PlannedEpisode] = field(default_factory=deque)
 
-    def start(self, job: Job) -> None:
+    def start(self, planned: PlannedEpisode) -> None:
         """Begin an episode."""
-        kind = PERTURBATION_KINDS[job.kind_number % len(PERTURBATION_KINDS)]
         self.steps = play(
-            job.task,
+            planned.task,
             self.emitter,
             episode=f"{self.played:04d}",
             agent=self.name,
-            stress=job.stress,
-            perturbation=kind if job.stress else None,
+            stress=planned.stress,
+            perturbation=planned.perturbation,
             clock=self.clock,
         )
         self.played += 1
@@ -76,13 +65,12 @@ def run_babyai(demo: DemoRun, episodes: int, seed: int, steps_per_second: float)
     Raises:
         DemoError: no baseline came about, or readings are missing at the end.
     """
-    tasks = {family: task_sequence(family, seed) for family in FAMILIES}
     with ExitStack() as emitters:
-        _learn(demo, _agents(demo, emitters), tasks, steps_per_second)
+        _learn(demo, _agents(demo, emitters), seed + 1, steps_per_second)
     with ExitStack() as emitters:
         agents = _agents(demo, emitters)
         demo.sessions = {agent.emitter.session for agent in agents}
-        _rise(demo, agents, tasks, episodes, steps_per_second)
+        _rise(demo, agents, plan_episodes(episodes, seed=seed), steps_per_second)
 
 
 def _agents(demo: DemoRun, emitters: ExitStack) -> list[DemoAgent]:
@@ -101,13 +89,14 @@ def _agents(demo: DemoRun, emitters: ExitStack) -> list[DemoAgent]:
     return agents
 
 
-def _learn(demo: DemoRun, agents: list[DemoAgent], tasks: dict[str, Iterator[Task]], steps_per_second: float) -> None:
+def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: float) -> None:
     """Clean episodes until every family's alarm bounds are calibrated.
 
     A family is there once so many of its reference successes have been scored from end to end by its baseline.
     """
     config: BaselineConfig = demo.settings.resilience.baseline
     needed = config.calibration_episodes
+    tasks = {family: task_sequence(family, seed) for family in FAMILIES}
     sessions = {agent.emitter.session for agent in agents}
     bar = demo.progress.add_task("Learning", total=len(FAMILIES) * needed, detail="clean episodes")
     started: Counter[str] = Counter()
@@ -119,7 +108,7 @@ def _learn(demo: DemoRun, agents: list[DemoAgent], tasks: dict[str, Iterator[Tas
             if summary.outcome == "success" and summary.unscored_steps == 0
         )
 
-    def next_job(agent: DemoAgent) -> Job | None:
+    def next_episode(agent: DemoAgent) -> PlannedEpisode | None:
         if scored()[agent.family] >= needed:
             return None
         started[agent.family] += 1
@@ -129,40 +118,35 @@ def _learn(demo: DemoRun, agents: list[DemoAgent], tasks: dict[str, Iterator[Tas
                 f"The logs are in {demo.stack.log_directory}"
             )
             raise DemoError(message)
-        return Job(next(tasks[agent.family]), 0.0, 0)
+        return PlannedEpisode(next(tasks[agent.family]), 0.0, None)
 
     def show() -> None:
         have = scored()
         demo.progress.update(bar, completed=sum(min(needed, have[family]) for family in FAMILIES))
 
-    _play(demo, agents, next_job, show, steps_per_second)
+    _play(demo, agents, next_episode, show, steps_per_second)
     show()
 
 
-def _rise(
-    demo: DemoRun, agents: list[DemoAgent], tasks: dict[str, Iterator[Task]], episodes: int, steps_per_second: float
-) -> None:
-    """The same tasks at every stress, stress by stress."""
-    for family, sequence in tasks.items():
-        own = list(islice(sequence, episodes))
-        jobs = [Job(task, stress, number) for stress in STRESS_GRID for number, task in enumerate(own)]
-        players = cycle([agent for agent in agents if agent.family == family])
-        for job, player in zip(jobs, players, strict=False):
-            player.jobs.append(job)
-    total = sum(len(agent.jobs) for agent in agents)
+def _rise(demo: DemoRun, agents: list[DemoAgent], plan: Iterable[PlannedEpisode], steps_per_second: float) -> None:
+    """The episodes of the plan, each by one of its family's agents in turn."""
+    players = {family: cycle([agent for agent in agents if agent.family == family]) for family in FAMILIES}
+    for planned in plan:
+        next(players[planned.task.family]).queue.append(planned)
+    total = sum(len(agent.queue) for agent in agents)
     bar = demo.progress.add_task("Stress", total=total, detail="λ 0.0")
 
-    def next_job(agent: DemoAgent) -> Job | None:
-        return agent.jobs.popleft() if agent.jobs else None
-
-    def show() -> None:
-        left = max((agent.jobs[0].stress for agent in agents if agent.jobs), default=STRESS_GRID[-1])
-        demo.progress.update(bar, completed=arrived(), detail=f"λ {left:.1f}")
+    def next_episode(agent: DemoAgent) -> PlannedEpisode | None:
+        return agent.queue.popleft() if agent.queue else None
 
     def arrived() -> int:
         return len(demo.summaries(demo.sessions))
 
-    _play(demo, agents, next_job, show, steps_per_second)
+    def show() -> None:
+        stress = max((agent.queue[0].stress for agent in agents if agent.queue), default=STRESSES[-1])
+        demo.progress.update(bar, completed=arrived(), detail=f"λ {stress:.1f}")
+
+    _play(demo, agents, next_episode, show, steps_per_second)
     demo.wait_for(arrived, total, "episodes")
     show()
 
@@ -170,11 +154,11 @@ def _rise(
 def _play(
     demo: DemoRun,
     agents: list[DemoAgent],
-    next_job: Callable[[DemoAgent], Job | None],
+    next_episode: Callable[[DemoAgent], PlannedEpisode | None],
     show: Callable[[], None],
     steps_per_second: float,
 ) -> None:
-    """Let all agents take a step in turn, at the pace given, until no job is left; then send what is buffered."""
+    """Let all agents take a step in turn, at the pace given, until no episode is left; then send what is buffered."""
     playing = list(agents)
     round_s = len(agents) / steps_per_second
     due_s = time.monotonic()
@@ -182,11 +166,11 @@ def _play(
     while playing:
         for agent in list(playing):
             if agent.steps is None:
-                job = next_job(agent)
-                if job is None:
+                planned = next_episode(agent)
+                if planned is None:
                     playing.remove(agent)
                     continue
-                agent.start(job)
+                agent.start(planned)
             if agent.steps is not None and next(agent.steps, None) is None:
                 agent.steps = None
         due_s = max(due_s + round_s, time.monotonic() - round_s)

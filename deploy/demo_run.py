@@ -82,6 +82,11 @@ class DemoRun:
         """Print the table and where the metrics are."""
         self.console.print()
         self.console.print(family_table_view(table, title))
+        counted = len(self.summaries(self.sessions))
+        taught = len(self.readings.summaries) - counted
+        self.console.print(
+            f"\n{taught} clean episodes taught the baselines before these {counted}; they are not in the table."
+        )
         self.console.print(f"Metrics: {self.stack.metrics_url}")
 
 
