@@ -76,10 +76,10 @@ def ready(baseline: StageBaseline, config: ResilienceConfig) -> MaterialisedBase
     return materialise(baseline, config.baseline, config.window.fixed_bounds())
 
 
-def nominal_baseline(config: ResilienceConfig, references: int = 6, **fields: Any) -> StageBaseline:
-    """What evenly run reference episodes teach."""
+def nominal_baseline(config: ResilienceConfig, references: int = 6, **changes: Any) -> StageBaseline:
+    """What evenly run reference episodes teach; `changes` are to their rows."""
     frames = [
-        frame_of(nominal_rows(0, 20), "success", episode=f"reference-{i}", reference=True, **fields)
+        frame_of(nominal_rows(0, 20, **changes), "success", episode=f"reference-{i}", reference=True)
         for i in range(references)
     ]
     baseline = StageBaseline(grid=config.grid)
