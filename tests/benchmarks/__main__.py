@@ -40,7 +40,7 @@ def bench(
     frames: Annotated[
         int,
         typer.Option(min=_FEW_FRAMES, help="Frames in the topic; a run ends early where a worker has read them all."),
-    ] = 60_000,
+    ] = 80_000,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write figures and runs here too.")
     ] = None,
