@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-READING_SCHEMA_VERSION = 1
+from stream_processors.resilience.family_readings import READING_SCHEMA_VERSION, FamilyReading
 
 WindowState = Literal["open", "recovered", "unrecovered", "censored"]
 WindowCause = Literal["effort", "delay", "effort+delay"]
@@ -82,11 +82,44 @@ class WindowReading(msgspec.Struct, frozen=True, kw_only=True, tag="window"):
         return self.key, self.number, self.state == "open"
 
 
+class NavigationReading(msgspec.Struct, frozen=True, kw_only=True):
+    """What a navigation episode said of its own path at its end. None where the producer did not say.
+
+    Units: paths and distance in metres; actions and goals are counts.
+    """
+
+    shortest_path: float | None = None
+    path: float | None = None
+    actions: float | None = None
+    shortest_actions: float | None = None
+    final_distance: float | None = None
+    target_in_view: bool | None = None
+    goals_met: float | None = None
+    goals_total: float | None = None
+
+
+class EpisodeBegun(msgspec.Struct, frozen=True, kw_only=True, tag="begun"):
+    """An episode has begun: its family's live stress counts it from here to its summary."""
+
+    key: EpisodeKey
+    traits: EpisodeTraits
+    time_s: float
+    schema_version: int = READING_SCHEMA_VERSION
+
+    @property
+    def identity(self) -> tuple[EpisodeKey, str]:
+        """The same for every repetition of this reading."""
+        return self.key, "begun"
+
+
 class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     """A whole episode at its end. `recovery_cost` is None where no step could be scored: unknown is not calm.
 
     `steps` counts the steps taken in; `unscored_steps` those that no baseline existed for. `censored` says that the
     end was not seen (aborted, silent): such episodes are left out of cost means.
+
+    `stability_loss` is l(pi, z) of equation 5 and `beta_step` the mean step-to-step change of its terms (ours); both are
+    None where no step of the episode had a value and a stability covariance to be measured by.
     """
 
     key: EpisodeKey
@@ -105,6 +138,9 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     started_s: float
     ended_s: float
     missing_steps: int = 0
+    stability_loss: float | None = None
+    beta_step: float | None = None
+    navigation: NavigationReading | None = None
     schema_version: int = READING_SCHEMA_VERSION
 
     @property
@@ -142,6 +178,7 @@ class EpisodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     intensity: float | None
     intensity_by_channel: tuple[float, float, float] | None
     window: OpenWindow | None
+    beta_step: float | None = None
 
 
 class AgentCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +209,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     schema_version: int = READING_SCHEMA_VERSION
 
 
-Reading = WindowReading | EpisodeSummary | AgentStatus
+Reading = WindowReading | EpisodeBegun | EpisodeSummary | AgentStatus | FamilyReading
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Reading)
