@@ -118,7 +118,7 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     `steps` counts the steps taken in; `unscored_steps` those that no baseline existed for. `censored` says that the
     end was not seen (aborted, silent): such episodes are left out of cost means.
 
-    `stability_loss` is l(pi, z) of equation 5 and `beta_step` the mean step-to-step change of its terms (ours); both are
+    `stability_loss` is l(pi, z) of equation 5, `beta_step` the mean step-to-step change of its terms (ours); both are
     None where no step of the episode had a value and a stability covariance to be measured by.
     """
 
