@@ -15,8 +15,9 @@ from sinks.reading_fold import ReadingFold
 from sinks.sink import DeadLetter
 from stream_processors.resilience import exporter_metrics as own_metrics
 from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
+from stream_processors.resilience.family_readings import READING_SCHEMA_VERSION
 from stream_processors.resilience.metric_catalogue import FRAMES_BEHIND, METRIC_CATALOGUE
-from stream_processors.resilience.readings import READING_SCHEMA_VERSION, Reading
+from stream_processors.resilience.readings import Reading
 
 
 class SeriesBounds(NamedTuple):
