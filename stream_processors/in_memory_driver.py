@@ -1,13 +1,15 @@
 """The same reducers without Kafka: offline evaluation of recordings, and the oracle that the stream is tested against.
 
-Offline, with no baseline given, the baseline is learned from all reference successes first, then the references are
-scored by it to calibrate the alarm bounds, and only then is everything scored: the order of episodes plays no part.
+Offline, with no baseline given, the reference successes are gone through three times before anything is scored: they
+teach the cells, then, scored by those, alarm bounds and returns, and then, with values, the stability covariance. So
+the order of episodes plays no part. Advantages are exact to the episode's end, where the stream takes a fixed lag.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+import msgspec
 import numpy as np
 
 from producers.frame_validation import tabulate
@@ -15,12 +17,14 @@ from producers.step_frame import StepFrame
 from producers.step_table import ArrivedFrame, RejectedRow
 from stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
 from stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
-from stream_processors.resilience.readings import AgentStatus, EpisodeSummary, WindowReading
+from stream_processors.resilience.readings import AgentStatus, EpisodeBegun, EpisodeSummary, WindowReading
 from stream_processors.resilience.resilience_config import ResilienceConfig
 from stream_processors.resilience.stage_baseline import EpisodeContribution, StageBaseline
 from stream_processors.resilience.tracker_state import TrackerState
+from stream_processors.resilience.value_model import ValueModel
 
 BATCH_FRAMES = 512
+LEARNING_PASSES = 3
 YEAR_2000_S, YEAR_2100_S = 946_684_800.0, 4_102_444_800.0
 
 
@@ -32,6 +36,7 @@ class Evaluation:
     """
 
     baseline: StageBaseline
+    begun: list[EpisodeBegun] = field(default_factory=list)
     summaries: list[EpisodeSummary] = field(default_factory=list)
     windows: list[WindowReading] = field(default_factory=list)
     statuses: list[AgentStatus] = field(default_factory=list)
@@ -43,22 +48,25 @@ def evaluate(
     config: ResilienceConfig,
     baseline: StageBaseline | None = None,
     batch_frames: int = BATCH_FRAMES,
+    model: ValueModel | None = None,
 ) -> Evaluation:
     """Run the reducers over recorded frames.
 
     Args:
-        frames: the recording; gone through three times where the baseline is learned from it.
+        frames: the recording; gone through four times where the baseline is learned from it.
         config: settings of the core.
         baseline: what to score by; None learns it from the recording itself.
         batch_frames: frames taken at a time; changes no result.
+        model: values states; None for the mean returns by anchor.
 
     Raises:
         TypeError: the baseline is to be learned from an iterator, which can be gone through only once.
     """
-    learned = learn_baseline(frames, config, batch_frames) if baseline is None else baseline
+    learned = learn_baseline(frames, config, batch_frames, model) if baseline is None else baseline
     ready = materialise(learned, config.baseline, config.window.fixed_bounds())
     evaluation = Evaluation(learned)
-    for outputs, rejected in run(frames, ready, config, batch_frames):
+    for outputs, rejected in run(frames, ready, exact(config), batch_frames, model):
+        evaluation.begun += outputs.begun
         evaluation.summaries += outputs.summaries
         evaluation.windows += [window for window in outputs.windows if window.state != "open"]
         evaluation.statuses += outputs.statuses
@@ -66,8 +74,16 @@ def evaluate(
     return evaluation
 
 
+def exact(config: ResilienceConfig) -> ResilienceConfig:
+    """The same settings, with advantages exact to the episode's end."""
+    return msgspec.structs.replace(config, stability=msgspec.structs.replace(config.stability, lag=0))
+
+
 def learn_baseline(
-    frames: Iterable[StepFrame], config: ResilienceConfig, batch_frames: int = BATCH_FRAMES
+    frames: Iterable[StepFrame],
+    config: ResilienceConfig,
+    batch_frames: int = BATCH_FRAMES,
+    model: ValueModel | None = None,
 ) -> StageBaseline:
     """The baseline that the recording's own reference successes teach, with their largest sums by it.
 
@@ -77,17 +93,22 @@ def learn_baseline(
     if iter(frames) is frames:
         message = f"got a {type(frames).__name__}, but the frames are gone through more than once: pass a list of them"
         raise TypeError(message)
-    unscored = materialise(StageBaseline(grid=config.grid), config.baseline, config.window.fixed_bounds())
-    first = _learned(run(frames, unscored, config, batch_frames), config)
-    ready = materialise(first, config.baseline, config.window.fixed_bounds())
-    return _learned(run(frames, ready, config, batch_frames), config)
+    learned = StageBaseline(grid=config.grid)
+    for _ in range(LEARNING_PASSES):
+        ready = materialise(learned, config.baseline, config.window.fixed_bounds())
+        learned = _learned(run(frames, ready, exact(config), batch_frames, model), config)
+    return learned
 
 
 def run(
-    frames: Iterable[StepFrame], baseline: MaterialisedBaseline, config: ResilienceConfig, batch_frames: int
+    frames: Iterable[StepFrame],
+    baseline: MaterialisedBaseline,
+    config: ResilienceConfig,
+    batch_frames: int = BATCH_FRAMES,
+    model: ValueModel | None = None,
 ) -> Iterator[tuple[TrackerOutputs, list[RejectedRow]]]:
     """Track all frames with one fixed baseline, batch by batch; what is still open at the end is closed as aborted."""
-    tracker, state = EpisodeTracker(config), TrackerState()
+    tracker, state = EpisodeTracker(config, model), TrackerState()
     arrived = _arrivals(frames)
     while batch := list(islice(arrived, batch_frames)):
         table = tabulate(batch)

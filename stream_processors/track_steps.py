@@ -77,6 +77,8 @@ class TrackSteps:
 
 
 def _messages(found: TrackerOutputs) -> Iterator[Output]:
+    for begun in found.begun:
+        yield Output(SUMMARIES, _key(begun.traits.family), encode_reading(begun))
     for window in found.windows:
         yield Output(WINDOWS, _key(window.key.agent), encode_reading(window))
     for summary in found.summaries:

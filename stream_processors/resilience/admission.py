@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from producers.frame_parts import NavigationOutcome
 from producers.step_table import StepTable, TableEpisode
 from stream_processors.resilience.episode_memory import memory_mark
 from stream_processors.resilience.readings import EpisodeKey, EpisodeTraits, Outcome
@@ -24,13 +25,15 @@ SKEW_SMOOTHING = 0.1
 class Slot:
     """An open episode that a batch touches, and how it ends in this batch, if it does.
 
-    `ended_s` is None where nobody said when: the time of its last step stands for it.
+    `opened` says that it begins here. `ended_s` is None where nobody said when: its last step's time stands for it.
     """
 
     agent: AgentState
     episode: OpenEpisode
     outcome: Outcome | None = None
     ended_s: float | None = None
+    navigation: NavigationOutcome | None = None
+    opened: bool = False
 
 
 @dataclass(slots=True)
@@ -84,6 +87,7 @@ def admit(table: StepTable, states: list[TrackerState], config: ResilienceConfig
             agent.closed_sessions = [*agent.closed_sessions, agent.session][-config.remembered_sessions :]
             agent.session, agent.ended = session, []
         episode = agent.open.get(entry.header.episode)
+        opened = episode is None
         if episode is None:
             if memory_mark(EpisodeKey(agent.agent, session, entry.header.episode)) in agent.ended:
                 continue
@@ -94,8 +98,11 @@ def admit(table: StepTable, states: list[TrackerState], config: ResilienceConfig
             agent.open[entry.header.episode] = episode
         position = slot_for(agent, episode)
         slot_of_episode[number] = position
+        slot = admission.slots[position]
+        slot.opened = slot.opened or opened
         if number in ends:
-            _end(admission.slots[position], ends[number].end.outcome, ends[number].time_s, config)
+            slot.navigation = ends[number].end.navigation
+            _end(slot, ends[number].end.outcome, ends[number].time_s, config)
     _choose_rows(admission, table, slot_of_episode, agent_of_episode)
     _note_times(table, admission, slot_of_episode, agent_of_episode)
     admission.agents = list({id(agent): agent for agent in agent_of_episode}.values())

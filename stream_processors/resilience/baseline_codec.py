@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from stream_processors.resilience.anchor import AnchorGrid
+from stream_processors.resilience.policy_sums import POLICY_WIDTH, PolicySums, policy_matrix
 from stream_processors.resilience.running_moments import triangle
 from stream_processors.resilience.signals import N_SAMPLE, Floats
 from stream_processors.resilience.stage_baseline import (
@@ -47,17 +48,20 @@ class FamilyRecord(msgspec.Struct, frozen=True, kw_only=True):
     references: int
     largest: list[LargestSums]
     frozen: bool
+    valued: int = 0
+    stable: int = 0
     request: str = ""
     schema_version: int = BASELINE_SCHEMA_VERSION
 
 
 class StoredCell(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell in a baseline file: its place and its sums (n, mean, upper triangle of M2)."""
+    """One cell in a baseline file: its place, its sums (n, mean, upper triangle of M2), and its policy sums, if any."""
 
     mode: str
     progress_bin: int
     residual_bin: int
     sums: list[float]
+    policy: list[float] = []
 
 
 class StoredFamily(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +70,8 @@ class StoredFamily(msgspec.Struct, frozen=True, kw_only=True):
     references: int
     largest: list[LargestSums]
     cells: list[StoredCell]
+    valued: int = 0
+    stable: int = 0
 
 
 class BaselineFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +88,7 @@ _contribution_decoder = msgspec.msgpack.Decoder(Contribution)
 _record_decoder = msgspec.msgpack.Decoder(FamilyRecord)
 _SQUARES = 1 + N_SAMPLE + np.flatnonzero(np.equal(*triangle(N_SAMPLE)))
 """Where the diagonal of M2 stands in a row of sums."""
+_SUMS_BYTES = 8 * SUMS_WIDTH
 
 
 def encode_contribution(contribution: Contribution) -> bytes:
@@ -102,6 +109,9 @@ def decode_contribution(data: bytes) -> Contribution:
             rows = sums_matrix(contribution.sums)
             for cell, row in zip(contribution.cells, rows, strict=True):
                 _check_sums(row, f"cell {cell} of family {contribution.family!r}")
+            if contribution.policy:
+                for cell, row in zip(contribution.cells, policy_matrix(contribution.policy), strict=True):
+                    _check_policy(row, f"cell {cell} of family {contribution.family!r}")
     except ValueError as error:
         raise msgspec.ValidationError(str(error)) from error
     return contribution
@@ -120,9 +130,15 @@ def baseline_records(
     A cell that the baseline does not hold becomes a tombstone (value None).
     """
     for cell in cells:
-        yield _encoder.encode([family, *cell]), baseline.cells.get(cell)
+        sums = baseline.cells.get(cell)
+        yield _encoder.encode([family, *cell]), None if sums is None else sums + baseline.policy.get(cell, b"")
     record = FamilyRecord(
-        references=baseline.references, largest=baseline.largest, frozen=baseline.frozen, request=request
+        references=baseline.references,
+        largest=baseline.largest,
+        frozen=baseline.frozen,
+        valued=baseline.valued,
+        stable=baseline.stable,
+        request=request,
     )
     yield family_record_key(family), _encoder.encode(record)
 
@@ -140,11 +156,16 @@ def apply_record(baseline: StageBaseline, key: bytes, value: bytes | None) -> Fa
             place = msgspec.convert(cell, CellKey)
             if value is None:
                 known.cells.pop(place, None)
+                known.policy.pop(place, None)
             else:
                 what = f"cell {place} of family {family!r}"
                 _check_place(place, baseline.grid, what)
-                _check_sums(np.frombuffer(value, dtype="<f8"), what)
-                known.cells[place] = value
+                sums, policy = value[:_SUMS_BYTES], value[_SUMS_BYTES:]
+                _check_sums(np.frombuffer(sums, dtype="<f8"), what)
+                known.cells[place] = sums
+                if policy:
+                    _check_policy(np.frombuffer(policy, dtype="<f8"), what)
+                    known.policy[place] = policy
             return None
         if value is None:
             del baseline.families[str(family)]
@@ -155,6 +176,7 @@ def apply_record(baseline: StageBaseline, key: bytes, value: bytes | None) -> Fa
         raise BaselineFormatError(message) from error
     _check_version(record.schema_version, f"stage-baseline record of family {family!r}")
     known.references, known.largest, known.frozen = record.references, record.largest, record.frozen
+    known.valued, known.stable = record.valued, record.stable
     return record
 
 
@@ -166,10 +188,16 @@ def dump_baseline(baseline: StageBaseline) -> bytes:
             largest=family.largest,
             cells=[
                 StoredCell(
-                    mode=mode, progress_bin=p, residual_bin=q, sums=sums_matrix(family.cells[mode, p, q])[0].tolist()
+                    mode=mode,
+                    progress_bin=p,
+                    residual_bin=q,
+                    sums=sums_matrix(family.cells[mode, p, q])[0].tolist(),
+                    policy=np.frombuffer(family.policy.get((mode, p, q), b""), dtype="<f8").tolist(),
                 )
                 for mode, p, q in sorted(family.cells)
             ],
+            valued=family.valued,
+            stable=family.stable,
         )
         for name, family in sorted(baseline.families.items())
     }
@@ -191,7 +219,7 @@ def load_baseline(data: bytes) -> StageBaseline:
     _check_version(content.schema_version, "baseline file")
     families = {}
     for name, stored in content.families.items():
-        cells = {}
+        cells, policies = {}, {}
         for cell in stored.cells:
             place = (cell.mode, cell.progress_bin, cell.residual_bin)
             sums = np.array(cell.sums, dtype="<f8")
@@ -199,7 +227,18 @@ def load_baseline(data: bytes) -> StageBaseline:
             _check_place(place, content.grid, what)
             _check_sums(sums, what)
             cells[place] = sums.tobytes()
-        families[name] = FamilyBaseline(cells=cells, references=stored.references, largest=list(stored.largest))
+            if cell.policy:
+                policy = np.array(cell.policy, dtype="<f8")
+                _check_policy(policy, what)
+                policies[place] = policy.tobytes()
+        families[name] = FamilyBaseline(
+            cells=cells,
+            policy=policies,
+            references=stored.references,
+            largest=list(stored.largest),
+            valued=stored.valued,
+            stable=stored.stable,
+        )
     return StageBaseline(families=families, grid=content.grid)
 
 
@@ -228,4 +267,15 @@ def _check_sums(sums: Floats, what: str) -> None:
         raise BaselineFormatError(message)
     if sums[0] < 1 or (sums[_SQUARES] < 0).any():
         message = f"{what}: expected n >= 1 and no negative sum of squares, got n = {sums[0]:g}"
+        raise BaselineFormatError(message)
+
+
+def _check_policy(row: Floats, what: str) -> None:
+    if row.shape != (POLICY_WIDTH,) or not np.isfinite(row).all():
+        message = f"{what}: expected {POLICY_WIDTH} finite policy sums (returns, then stability), got {len(row)}"
+        raise BaselineFormatError(message)
+    sums = PolicySums.unpacked(row[None])
+    spread = np.diagonal(sums.stability.covariance_sums(), axis1=1, axis2=2)
+    if sums.returns[0, 0] < 0 or sums.stability.n[0] < 0 or (spread < 0).any():
+        message = f"{what}: expected counts and sums of squares of policy sums not below 0"
         raise BaselineFormatError(message)

@@ -26,6 +26,7 @@ class BatchRows:
         signals: the vector x; its cycle time is NaN where unknown.
         progress_before, propositions_before: p and q that the step started from; the bins are those of the anchor.
         clock_reset: the producer's clock ran backwards here.
+        judge: scores of goal, rationality and efficiency, NaN where there is none (n, 3).
     """
 
     slot: Ints
@@ -45,13 +46,15 @@ class BatchRows:
     progress_bin: Ints
     residual_bin: Ints
     clock_reset: Bools
+    judge: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
     """Those rows that a baseline exists for. `at` are their positions in the batch rows; shape (m,) each.
 
-    `starts`/`stops` bound each slot's rows, by slot number (an empty range where it has none).
+    `starts`/`stops` bound each slot's rows, by slot number (an empty range where it has none). `cell` is each row's in
+    the baseline's cells, `excess` its z (m, 7).
     """
 
     at: Ints
@@ -61,6 +64,8 @@ class ScoredRows:
     remaining: Floats
     lost: Floats
     terms: CostTerms
+    cell: Ints
+    excess: Floats
 
 
 def batch_rows(table: StepTable, admission: Admission, baseline: MaterialisedBaseline) -> BatchRows:
@@ -115,6 +120,7 @@ def batch_rows(table: StepTable, admission: Admission, baseline: MaterialisedBas
         progress_bin=baseline.grid.progress_bin(progress_before),
         residual_bin=baseline.grid.residual_bin(propositions_before),
         clock_reset=clock_reset,
+        judge=np.column_stack([table.judge_goal, table.judge_rationality, table.judge_efficiency])[order],
     )
 
 
@@ -131,7 +137,8 @@ def score(rows: BatchRows, mode_names: list[str], admission: Admission, baseline
     at = np.flatnonzero(cell_of_row >= 0)
     cell, slot, step = cell_of_row[at], rows.slot[at], rows.step[at]
     signals = rows.signals[at]
-    level = intensity(excess(signals, cell, baseline.cells), cell, baseline.cells)
+    z = excess(signals, cell, baseline.cells)
+    level = intensity(z, cell, baseline.cells)
     remaining = remaining_work(rows.progress_before[at], cell, baseline.cells)
     numbers = np.arange(len(episodes))
     starts, stops = np.searchsorted(slot, numbers, "left"), np.searchsorted(slot, numbers, "right")
@@ -143,7 +150,7 @@ def score(rows: BatchRows, mode_names: list[str], admission: Admission, baseline
     lost = (step - step_before) + remaining - remaining_before
     lost[begun[~remembered]] = 0.0
     terms = cost_terms(signals[:, -1], level, cell, baseline.cells)
-    return ScoredRows(at, starts, stops, level, remaining, lost, terms)
+    return ScoredRows(at, starts, stops, level, remaining, lost, terms, cell, z)
 
 
 def _where_left(episodes: list[OpenEpisode], baseline: MaterialisedBaseline) -> tuple[Ints, Floats]:

@@ -1,12 +1,14 @@
 """What an open episode would teach the stage baseline, gathered batch by batch and handed over at its end."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 from stream_processors.resilience.admission import Admission
 from stream_processors.resilience.anchor import AnchorGrid
 from stream_processors.resilience.batch_scoring import BatchRows
+from stream_processors.resilience.policy_sums import policy_rows
 from stream_processors.resilience.rebound_window import DetectorState, WindowEvent
 from stream_processors.resilience.recovery_cost import Tally
 from stream_processors.resilience.running_moments import Moments, merge_groups
@@ -172,4 +174,21 @@ def contribution(episode: OpenEpisode, last_window: Tally | None, calibrates: bo
         cells=tuple(learning.cells),
         sums=sums.tobytes(),
         largest=largest if calibrates and episode.unscored == 0 else None,
+        **_policy_part(episode, learning),
     )
+
+
+def _policy_part(episode: OpenEpisode, learning: LearningState) -> dict[str, Any]:
+    """Returns and stability vectors of an episode that was scored from end to end, for the cells that it teaches."""
+    if episode.unscored or not learning.returns.cells:
+        return {}
+    rows = policy_rows(learning.policy, learning.cells).copy()
+    stable = episode.stability.whole
+    if not stable:
+        rows[:, 2:] = 0.0
+    number = {cell: i for i, cell in enumerate(learning.cells)}
+    returns = learning.returns
+    for cell, visits, total in zip(returns.cells, returns.visits, returns.sums, strict=True):
+        if cell in number:
+            rows[number[cell], :2] = visits, total
+    return {"policy": rows.tobytes(), "valued": True, "stable": stable}

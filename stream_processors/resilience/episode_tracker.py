@@ -14,23 +14,33 @@ from stream_processors.resilience.admission import Admission, Slot, admit, forge
 from stream_processors.resilience.batch_scoring import BatchRows, ScoredRows, batch_rows, score, walk_rows
 from stream_processors.resilience.episode_learning import contribution, learn
 from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.readings import AgentStatus, EpisodeSummary, WindowReading, WindowState
+from stream_processors.resilience.policy_stability import advance_stability
+from stream_processors.resilience.readings import (
+    AgentStatus,
+    EpisodeBegun,
+    EpisodeSummary,
+    WindowReading,
+    WindowState,
+)
 from stream_processors.resilience.rebound_window import WalkRows, WindowEvent, walk
 from stream_processors.resilience.resilience_config import ResilienceConfig
 from stream_processors.resilience.stage_baseline import EpisodeContribution
 from stream_processors.resilience.tracker_readings import (
     agent_status,
+    episode_begun,
     episode_summary,
     window_reading,
     window_state_at_end,
 )
 from stream_processors.resilience.tracker_state import AgentState, OpenEpisode, ScoredStep, TrackerState
+from stream_processors.resilience.value_model import AnchorValues, ValueModel
 
 
 @dataclass(slots=True)
 class TrackerOutputs:
     """What a call of the tracker found, in an order that is a function of the input."""
 
+    begun: list[EpisodeBegun] = field(default_factory=list)
     windows: list[WindowReading] = field(default_factory=list)
     summaries: list[EpisodeSummary] = field(default_factory=list)
     statuses: list[AgentStatus] = field(default_factory=list)
@@ -38,10 +48,16 @@ class TrackerOutputs:
 
 
 class EpisodeTracker:
-    """The reducer of step events. It holds settings only; all state is in the `TrackerState`s that it is given."""
+    """The reducer of step events. It holds settings only; all state is in the `TrackerState`s that it is given.
 
-    def __init__(self, config: ResilienceConfig) -> None:
+    Args:
+        config: settings of the core.
+        model: values states; None for the mean returns by anchor that the baseline holds.
+    """
+
+    def __init__(self, config: ResilienceConfig, model: ValueModel | None = None) -> None:
         self.config = config
+        self._model = model
 
     def track(self, table: StepTable, states: Sequence[TrackerState], baseline: MaterialisedBaseline) -> TrackerOutputs:
         """Take in a batch of frames.
@@ -55,6 +71,7 @@ class EpisodeTracker:
         admission = admit(table, list(states), self.config)
         rows = batch_rows(table, admission, baseline)
         scored = score(rows, table.mode_names, admission, baseline)
+        outputs.begun += [episode_begun(slot.episode) for slot in admission.slots if slot.opened]
         plain = walk_rows(rows, scored, table.mode_names, self.config.window)
         events = [
             self._walk_episode(slot, plain, int(start), int(stop), baseline)
@@ -66,6 +83,8 @@ class EpisodeTracker:
             learning = slot.episode.learning
             if learning is not None and len(learning.cells) > self.config.baseline.largest_family:
                 slot.episode.learning = None
+        model = self._model or AnchorValues(baseline)
+        advance_stability(rows, scored, table.mode_names, admission, baseline, model, self.config.stability)
         _advance(rows, table.mode_names, admission, scored)
         for slot, happened in zip(admission.slots, events, strict=True):
             _report_windows(slot.episode, happened, outputs)
@@ -124,7 +143,7 @@ class EpisodeTracker:
         if outcome == "aborted":
             slot.agent.count(aborted_episodes=1)
         ended_s = episode.last_time_s if slot.ended_s is None else slot.ended_s
-        outputs.summaries.append(episode_summary(episode, outcome, ended_s))
+        outputs.summaries.append(episode_summary(episode, outcome, ended_s, slot.navigation))
         if outcome == "success":
             last_window = None if window is None else window.tally
             learned = contribution(episode, last_window, calibrates=self.config.window.detector == "cusum")

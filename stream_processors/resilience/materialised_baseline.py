@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_processors.resilience.anchor import AnchorGrid
+from stream_processors.resilience.cell_shrinkage import Shrunk, shrink
+from stream_processors.resilience.policy_sums import PolicySums, policy_rows
 from stream_processors.resilience.quantiles import quantile
 from stream_processors.resilience.running_moments import Moments, merge_groups
 from stream_processors.resilience.signals import (
@@ -22,8 +24,6 @@ from stream_processors.resilience.signals import (
     N_SAMPLE,
     N_SIGNALS,
     PHYSICAL,
-    PROGRESS_BEFORE,
-    WORK_LEFT,
     Floats,
     Ints,
 )
@@ -33,8 +33,6 @@ EPSILON_RELATIVE = 0.05
 """Smallest meaningful amount of a signal, as a share of its family mean (ours)."""
 REGULARISER = 0.05
 """eta of equation 2."""
-MIN_LINE_SAMPLES = 5
-LINE_RIDGE = 1e-5
 
 
 class AlarmBounds(NamedTuple):
@@ -53,6 +51,8 @@ class CellEstimates:
         denominator: max(mean, 0) + epsilon of the excess signals.
         inverse_cognitive, inverse_physical, inverse_debt: (Sigma_u + eta I)^-1 of equation 2.
         work_at_zero, work_slope: the line w(p) = work_at_zero + work_slope p, in cycles.
+        value: V of equation 4 by anchor (k,).
+        inverse_stability: (Sigma + eta I)^-1 of equation 5 (k, 3, 3).
     """
 
     mean: Floats
@@ -62,18 +62,23 @@ class CellEstimates:
     inverse_debt: Floats
     work_at_zero: Floats
     work_slope: Floats
+    value: Floats
+    inverse_stability: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyIndex:
     """Where a family's anchors find their row, and its alarm bounds.
 
-    `rows` has shape (modes + 1, P, Q); the last mode stands for unknown ones.
+    `rows` has shape (modes + 1, P, Q); the last mode stands for unknown ones. `valued` and `stable` say whether returns
+    and stability vectors have been learned.
     """
 
     modes: dict[str, int]
     rows: Ints
     bounds: AlarmBounds
+    valued: bool
+    stable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,74 +149,40 @@ def _materialise_family(
     sums = Moments.unpacked(sums_matrix(b"".join(family.cells[cell] for cell in cells)), N_SAMPLE)
 
     rows = np.zeros((len(modes) + 1) * n_p * n_q, dtype=np.int64)
-    shrunk: _Shrunk | None = None
+    policy = PolicySums.unpacked(policy_rows(family.policy, cells))
+    shrunk: Shrunk | None = None
     parts = []
     first_row = start
     # Codes of a level are leaf codes divided by how many leaves share a cell: all, a mode's, a mode and bin's, one.
     for span in (len(rows), n_p * n_q, n_q, 1):
         codes, moments = merge_groups(leaves // span, sums)
+        _, returns_and_stability = policy.merged(leaves // span)
         above = None if shrunk is None else shrunk.take(rows[codes * span] - (first_row - len(shrunk.mean)))
-        level = _shrink(moments, above, config.pseudo_counts)
+        level = shrink(moments, returns_and_stability, above, config.pseudo_counts)
         here = np.repeat(codes * span, span) + np.tile(np.arange(span), len(codes))
         rows[here] = np.repeat(first_row + np.arange(len(codes)), span)
         first_row += len(codes)
         parts.append(level)
         shrunk = level
-    every = _Shrunk(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    every = Shrunk(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
     index = FamilyIndex(
         modes,
         rows.reshape(len(modes) + 1, n_p, n_q),
         calibrated_bounds(family, config, fixed),
+        valued=family.valued > 0,
+        stable=family.stable > 0,
     )
     return _estimates(every, family_mean=every.mean[0]), index
 
 
-class _Shrunk(NamedTuple):
-    """Estimates of one level: mean (k, 10), covariance (k, 10, 10), remaining-work line (k,) each."""
-
-    mean: Floats
-    covariance: Floats
-    work_at_zero: Floats
-    work_slope: Floats
-
-    def take(self, index: Ints) -> "_Shrunk":
-        return _Shrunk(*(array[index] for array in self))
-
-
-def _shrink(sums: Moments, above: _Shrunk | None, pseudo_counts: float) -> _Shrunk:
-    """Estimates of a level's cells, each shrunk to the row of `above` at its position; the root's are its own."""
-    n, m2 = sums.n, sums.covariance_sums()
-    ridge = m2[:, PROGRESS_BEFORE, PROGRESS_BEFORE] + LINE_RIDGE * n
-    slope = np.where(n > MIN_LINE_SAMPLES, np.minimum(0.0, m2[:, PROGRESS_BEFORE, WORK_LEFT] / ridge), 0.0)
-    at_zero = sums.mean[:, WORK_LEFT] - slope * sums.mean[:, PROGRESS_BEFORE]
-    if above is None:
-        return _Shrunk(sums.mean, m2 / np.maximum(n - 1, 1)[:, None, None], at_zero, slope)
-    own = n / (n + pseudo_counts)
-    prior = pseudo_counts / (n + pseudo_counts)
-    mean = own[:, None] * sums.mean + prior[:, None] * above.mean
-    within, apart = sums.mean - mean, above.mean - mean
-    scatter = (
-        m2
-        + pseudo_counts * above.covariance
-        + n[:, None, None] * within[:, :, None] * within[:, None, :]
-        + pseudo_counts * apart[:, :, None] * apart[:, None, :]
-    )
-    return _Shrunk(
-        mean,
-        scatter / (n + pseudo_counts)[:, None, None],
-        own * at_zero + prior * above.work_at_zero,
-        own * slope + prior * above.work_slope,
-    )
-
-
-def _estimates(shrunk: _Shrunk, family_mean: Floats) -> CellEstimates:
+def _estimates(shrunk: Shrunk, family_mean: Floats) -> CellEstimates:
     epsilon = np.maximum(EPSILON_ABSOLUTE, EPSILON_RELATIVE * np.abs(family_mean[:N_EXCESS]))
     denominator = np.maximum(shrunk.mean[:, :N_EXCESS], 0.0) + epsilon
 
     def inverse(block: slice) -> Floats:
         scale = denominator[:, block]
         scaled = shrunk.covariance[:, block, block] / (scale[:, :, None] * scale[:, None, :])
-        return np.linalg.inv(scaled + REGULARISER * np.eye(scale.shape[1]))
+        return _regularised_inverse(scaled)
 
     return CellEstimates(
         shrunk.mean[:, :N_SIGNALS],
@@ -221,13 +192,22 @@ def _estimates(shrunk: _Shrunk, family_mean: Floats) -> CellEstimates:
         inverse(DEBT),
         shrunk.work_at_zero,
         shrunk.work_slope,
+        shrunk.value,
+        _regularised_inverse(shrunk.stability_covariance),
     )
+
+
+def _regularised_inverse(covariance: Floats) -> Floats:
+    """(Sigma + eta I)^-1 of each cell. Shape: (k, d, d)."""
+    return np.asarray(np.linalg.inv(covariance + REGULARISER * np.eye(covariance.shape[-1])), dtype=np.float64)
 
 
 def _stacked(parts: list[CellEstimates]) -> CellEstimates:
     if not parts:
         nothing = np.zeros(0)
         pair, triple = np.zeros((0, 2, 2)), np.zeros((0, 3, 3))
-        return CellEstimates(np.zeros((0, N_SIGNALS)), np.zeros((0, N_EXCESS)), pair, pair, triple, nothing, nothing)
+        return CellEstimates(
+            np.zeros((0, N_SIGNALS)), np.zeros((0, N_EXCESS)), pair, pair, triple, nothing, nothing, nothing, triple
+        )
     names = CellEstimates.__slots__
     return CellEstimates(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from stream_processors.resilience.anchor import AnchorGrid
+from stream_processors.resilience.policy_state import StabilityConfig
 from stream_processors.resilience.rebound_window import WindowConfig
 from stream_processors.resilience.stage_baseline import BaselineConfig
 
@@ -16,6 +17,7 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         grid: bins of the anchor.
         baseline: shrinkage and calibration of stage baselines.
         window: detectors of the rebound window.
+        stability: value, advantage and stability loss.
         learn_from: `reference` learns from reference episodes that end in success; `success` from every successful
             episode, without the steps inside rebound windows, for fleets that have no clean runs.
         idle_timeout_s: silence after which an open episode is closed as aborted, in seconds.
@@ -30,6 +32,7 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     grid: AnchorGrid = AnchorGrid()
     baseline: BaselineConfig = BaselineConfig()
     window: WindowConfig = WindowConfig()
+    stability: StabilityConfig = StabilityConfig()
     learn_from: Literal["reference", "success"] = "reference"
     idle_timeout_s: float = 300.0
     status_interval_s: float = 1.0

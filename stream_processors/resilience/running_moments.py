@@ -92,7 +92,8 @@ def merge_groups(codes: Ints, parts: Moments) -> tuple[Ints, Moments]:
     # Means are taken about each group's first part, so that a large common offset costs no digits.
     offset = mean[starts]
     n = np.add.reduceat(weight, starts)
-    merged_mean = offset + np.add.reduceat(weight[:, None] * (mean - offset[group]), starts) / n[:, None]
+    some = np.where(n > 0, n, 1.0)  # a group of empty parts is empty, with mean 0
+    merged_mean = offset + np.add.reduceat(weight[:, None] * (mean - offset[group]), starts) / some[:, None]
     apart = mean - merged_mean[group]
     rows, columns = triangle(mean.shape[1])
     between = weight[:, None] * apart[:, rows] * apart[:, columns]

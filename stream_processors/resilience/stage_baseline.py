@@ -11,6 +11,7 @@ import numpy as np
 
 from stream_processors.resilience.anchor import AnchorGrid
 from stream_processors.resilience.episode_memory import memory_mark
+from stream_processors.resilience.policy_sums import merge_policy, policy_matrix
 from stream_processors.resilience.readings import EpisodeKey
 from stream_processors.resilience.running_moments import Moments, merge_groups
 from stream_processors.resilience.signals import N_SAMPLE, Floats
@@ -59,7 +60,8 @@ class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episod
     """What one reference episode teaches: the sums of the cells that it passed through.
 
     `sums` is little-endian float64, one row (n, mean, M2) per cell. `largest` is absent while the family had no
-    baseline to score the whole episode by.
+    baseline to score the whole episode by. `policy` holds a row of policy sums per cell, in the same order, or nothing;
+    `valued` and `stable` say whether there are returns and stability vectors among them.
     """
 
     family: str
@@ -67,17 +69,24 @@ class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episod
     cells: tuple[CellKey, ...]
     sums: bytes
     largest: LargestSums | None = None
+    policy: bytes = b""
+    valued: bool = False
+    stable: bool = False
     schema_version: int = BASELINE_SCHEMA_VERSION
 
 
 class FamilyBaseline(msgspec.Struct, kw_only=True):
     """Everything learned of one task family; also the state that `learn_baselines` keeps for it.
 
-    `recent` are the marks of the latest contributions' episodes, oldest first.
+    `valued` and `stable` count the reference episodes that have taught returns and stability vectors. `recent` are the
+    marks of the latest contributions' episodes, oldest first.
     """
 
     cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
+    policy: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
     references: int = 0
+    valued: int = 0
+    stable: int = 0
     largest: list[LargestSums] = msgspec.field(default_factory=list)
     frozen: bool = False
     recent: list[int] = msgspec.field(default_factory=list)
@@ -98,7 +107,16 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
             self.largest = [*self.largest, contribution.largest][-config.calibration_memory :]
         self.recent = [*self.recent, mark][-config.contribution_memory :]
         self.merge_cells(contribution.cells, sums_matrix(contribution.sums))
+        if contribution.policy:
+            self.policy.update(merge_policy(self.policy, list(contribution.cells), policy_matrix(contribution.policy)))
+            self.valued += contribution.valued
+            self.stable += contribution.stable
         return changed
+
+    def matured(self, episodes: int) -> "FamilyBaseline":
+        """The same baseline, without the returns or the stability that fewer episodes than these have taught."""
+        valued = self.valued if self.valued >= episodes else 0
+        return msgspec.structs.replace(self, valued=valued, stable=self.stable if self.stable >= episodes else 0)
 
     def merge_cells(self, cells: Iterable[CellKey], sums: Floats) -> None:
         """Merge sums into the cells named. Shape: sums (k, SUMS_WIDTH), one row per cell."""
@@ -118,7 +136,7 @@ class StageBaseline(msgspec.Struct, kw_only=True):
     def mature(self, config: BaselineConfig) -> "StageBaseline":
         """The families that may be scored by while they learn: with enough reference episodes, or frozen."""
         usable = {
-            name: family
+            name: family if family.frozen else family.matured(config.mature_episodes)
             for name, family in self.families.items()
             if family.frozen or family.references >= config.mature_episodes
         }

@@ -1,9 +1,14 @@
 """The tracker's state put into readings."""
 
+import msgspec
+
+from producers.frame_parts import NavigationOutcome
 from stream_processors.resilience.readings import (
     AgentStatus,
+    EpisodeBegun,
     EpisodeStatus,
     EpisodeSummary,
+    NavigationReading,
     Outcome,
     WindowCause,
     WindowReading,
@@ -47,7 +52,9 @@ def window_reading(
     )
 
 
-def episode_summary(episode: OpenEpisode, outcome: Outcome, ended_s: float) -> EpisodeSummary:
+def episode_summary(
+    episode: OpenEpisode, outcome: Outcome, ended_s: float, navigation: NavigationOutcome | None = None
+) -> EpisodeSummary:
     """The whole episode; its cost is unknown where no step of it could be scored."""
     costs = episode.costs
     return EpisodeSummary(
@@ -67,7 +74,15 @@ def episode_summary(episode: OpenEpisode, outcome: Outcome, ended_s: float) -> E
         started_s=episode.started_s,
         ended_s=ended_s,
         missing_steps=episode.missing,
+        stability_loss=None if outcome == "aborted" else episode.stability.loss(),
+        beta_step=None if outcome == "aborted" else episode.stability.beta_step(),
+        navigation=None if navigation is None else NavigationReading(**msgspec.structs.asdict(navigation)),
     )
+
+
+def episode_begun(episode: OpenEpisode) -> EpisodeBegun:
+    """That the episode has begun, at the broker's time of its first frame."""
+    return EpisodeBegun(key=episode.key, traits=episode.traits, time_s=episode.seen_s)
 
 
 def agent_status(agent: AgentState) -> AgentStatus:
@@ -97,4 +112,5 @@ def _episode_status(episode: OpenEpisode) -> EpisodeStatus:
         intensity=episode.intensity[0] if episode.intensity else None,
         intensity_by_channel=episode.intensity[1:] if episode.intensity else None,
         window=episode.open_window(),
+        beta_step=episode.stability.beta_step(),
     )

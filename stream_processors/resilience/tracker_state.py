@@ -2,6 +2,7 @@
 
 import msgspec
 
+from stream_processors.resilience.policy_state import ReturnTraces, StabilityState
 from stream_processors.resilience.readings import (
     AgentCounts,
     ChannelCosts,
@@ -48,12 +49,14 @@ class LearningState(msgspec.Struct):
 
     Sums of the cells passed through (see `EpisodeContribution`); the work left is counted down from 0 here and
     shifted once the end is known. `pending` holds samples that a window may yet claim (learn_from = success only).
-    `sums` serves calibration.
+    `sums` serves calibration. `returns` and `policy` are what the value model and the stability covariance learn from.
     """
 
     cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
     pending: list[tuple[CellKey, bytes]] = msgspec.field(default_factory=list)
     sums: UninterruptedSums = msgspec.field(default_factory=UninterruptedSums)
+    returns: ReturnTraces = msgspec.field(default_factory=ReturnTraces)
+    policy: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
 
 
 class ScoredStep(msgspec.Struct, frozen=True, array_like=True):
@@ -87,6 +90,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     detectors: DetectorState = msgspec.field(default_factory=DetectorState)
     costs: EpisodeCosts = msgspec.field(default_factory=EpisodeCosts)
     learning: LearningState | None = None
+    stability: StabilityState = msgspec.field(default_factory=StabilityState)
 
     def open_window(self) -> OpenWindow | None:
         """The window that the episode is in, as a status shows it."""

@@ -1,0 +1,111 @@
+"""What an open episode remembers for its policy stability, and the settings of it."""
+
+import msgspec
+import numpy as np
+
+from stream_processors.resilience.signals import Floats
+from stream_processors.resilience.stage_baseline import CellKey
+
+
+class StabilityConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of value, advantage and loss (ours, where the paper leaves them open).
+
+    Attributes:
+        discount: gamma.
+        trace: lambda of the advantage estimate.
+        shaping: kappa_W, the weight of the potential in the reward.
+        lag: steps after which an advantage is taken as it is; 0 waits for the episode's end, which is exact. What a lag
+            leaves out is at most (discount * trace)^lag of an advantage: below 2 % with 64.
+        spread_steps: how many values, the current one included, the variance of V is taken over.
+    """
+
+    discount: float = 0.99
+    trace: float = 0.95
+    shaping: float = 1.0
+    lag: int = 64
+    spread_steps: int = 8
+
+    @property
+    def decay(self) -> float:
+        """Gamma lambda: what an advantage's residuals fade by, step by step."""
+        return self.discount * self.trace
+
+
+class LastStep(msgspec.Struct, frozen=True, array_like=True):
+    """The last scored step: its reward needs the state after it. `value` and `spread` are NaN without a value model."""
+
+    judged: float
+    potential: float
+    value: float
+    spread: float
+    mode: int
+    progress_bin: int
+    residual_bin: int
+
+
+class ReturnTraces(msgspec.Struct):
+    """Sums of discounted returns by cell, without keeping the rewards.
+
+    A reward r adds to the return of each earlier step, discounted by how long ago it was; so the visits of a cell keep
+    one fading trace between them, and r times the trace goes to the cell's sum.
+    """
+
+    cells: list[CellKey] = msgspec.field(default_factory=list)
+    visits: list[float] = msgspec.field(default_factory=list)
+    sums: list[float] = msgspec.field(default_factory=list)
+    traces: list[float] = msgspec.field(default_factory=list)
+
+    def add(self, cells: list[CellKey], rewards: Floats, discount: float) -> None:
+        """Take in steps in order, with the cell that each was taken in and its reward. Shape: rewards (n,)."""
+        number = {cell: i for i, cell in enumerate(dict.fromkeys([*self.cells, *cells]))}
+        grown = len(number) - len(self.cells)
+        visits, sums, traces = (np.array([*known, *[0.0] * grown]) for known in (self.visits, self.sums, self.traces))
+        for cell, reward in zip(cells, rewards.tolist(), strict=True):
+            traces *= discount
+            traces[number[cell]] += 1.0
+            visits[number[cell]] += 1.0
+            sums += reward * traces
+        self.cells = list(number)
+        self.visits, self.sums, self.traces = visits.tolist(), sums.tolist(), traces.tolist()
+
+
+class StabilityState(msgspec.Struct):
+    """The stability of one open episode, as far as it is known.
+
+    `waiting` holds little-endian float64 rows (delta, spread, mode, b^p, b^q) of the steps whose advantage is not known
+    yet; modes are positions in `modes`. `whole` is False once a scored step had no value.
+    """
+
+    initial_work: float = 0.0
+    last: LastStep | None = None
+    values: list[float] = msgspec.field(default_factory=list)
+    waiting: bytes = b""
+    modes: list[str] = msgspec.field(default_factory=list)
+    whole: bool = True
+    steps: int = 0
+    total: float = 0.0
+    changes: float = 0.0
+    last_distance: float = 0.0
+
+    def mode_number(self, name: str) -> int:
+        """The position of a mode, which is given one if it has none."""
+        if name not in self.modes:
+            self.modes.append(name)
+        return self.modes.index(name)
+
+    def add_distances(self, distances: Floats) -> None:
+        """Take in the distances of further steps, in order: the terms of equation 5. Shape: (n,)."""
+        for distance in distances.tolist():
+            if self.steps:
+                self.changes += abs(distance - self.last_distance)
+            self.steps += 1
+            self.total += distance
+            self.last_distance = distance
+
+    def loss(self) -> float | None:
+        """l(pi, z) over the steps so far; None before the first."""
+        return self.total / self.steps if self.steps else None
+
+    def beta_step(self) -> float | None:
+        """The mean change of the distance from step to step (ours); None before the second."""
+        return self.changes / (self.steps - 1) if self.steps > 1 else None
