@@ -1,11 +1,18 @@
-"""An evaluation as JSON: the family table, and every episode with its windows."""
+"""An evaluation as JSON: the family table, every episode with its windows, and what families withstand."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from stream_processors.family_table import FamilyRow, family_table
+from stream_processors.resilience.family_readings import (
+    CapacityFlag,
+    ContractThresholds,
+    FamilyReading,
+    NavigationScores,
+    StressMargin,
+)
 from stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, WindowReading
 
 
@@ -26,7 +33,11 @@ class WindowJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One episode. `recovery_cost` is null where nothing of it could be scored."""
+    """One episode. `recovery_cost` is null where nothing of it could be scored.
+
+    `stability_loss` is l of equation 5, `contract_margin` the monitor m_i of equation 7: below 0, the episode broke its
+    family's contract. Both, and `beta_step`, are null where they could not be found.
+    """
 
     agent: str
     session: str
@@ -43,28 +54,132 @@ class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
     unscored_steps: int
     recovery_cost: float | None
     windows: list[WindowJson]
+    stability_loss: float | None = None
+    beta_step: float | None = None
+    contract_margin: float | None = None
+
+
+class MarginJson(msgspec.Struct, frozen=True, kw_only=True):
+    """M_f at one stress (equation 9), and the entries of r_f that it is found from (equation 8), each capped."""
+
+    stress: float
+    episodes: int
+    margin: float | None
+    sufficient: bool
+    progress: float | None
+    propositions: float | None
+    recovery: float | None
+    stability: float | None
+    safety: float | None
+
+
+class ResilienceJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one family, method and version: see `FamilyReading` for the meaning of each figure.
+
+    `spl`, `sel` and `goal_completion` are those over every kind of attack; `navigation` has them by kind.
+    """
+
+    family: str
+    method: str
+    version: str
+    episodes: int
+    censored: int
+    violations: int
+    success_rate: float | None
+    spl: float | None
+    sel: float | None
+    goal_completion: float | None
+    beta: float | None
+    beta_p95: float | None
+    beta_by_kind: dict[str, float]
+    beta_unpaired: float | None
+    pairs: int
+    capacity: float | None
+    capacity_flag: CapacityFlag
+    first_breach: float | None
+    margins: list[MarginJson]
+    thresholds: ContractThresholds
+    navigation: dict[str, NavigationScores]
 
 
 class EvaluationJson(msgspec.Struct, frozen=True, kw_only=True):
     """What `springback evaluate --json` writes."""
 
     families: list[FamilyRow]
+    resilience: list[ResilienceJson]
     episodes: list[EpisodeJson]
 
 
-def evaluation_json(summaries: Iterable[EpisodeSummary], windows: Iterable[WindowReading]) -> EvaluationJson:
-    """Put readings into the JSON form, episodes in the order in which they ended. Open windows are passed over."""
+def evaluation_json(
+    summaries: Iterable[EpisodeSummary],
+    windows: Iterable[WindowReading],
+    readings: Iterable[FamilyReading] = (),
+    contract_margins: Mapping[EpisodeKey, float | None] | None = None,
+) -> EvaluationJson:
+    """Put readings into the JSON form, episodes in the order in which they ended. Open windows are passed over.
+
+    Args:
+        summaries: the episodes.
+        windows: their windows.
+        readings: what is known of each family, method and version, in any order.
+        contract_margins: the monitor m_i of each episode that has one.
+    """
     summaries, closed = list(summaries), [window for window in windows if window.state != "open"]
     windows_of: dict[EpisodeKey, list[WindowReading]] = defaultdict(list)
     for window in closed:
         windows_of[window.key].append(window)
     return EvaluationJson(
         families=family_table(summaries, closed),
-        episodes=[_episode(summary, windows_of[summary.key]) for summary in summaries],
+        resilience=[_resilience(reading) for reading in sorted(readings, key=lambda reading: reading.identity)],
+        episodes=[
+            _episode(summary, windows_of[summary.key], (contract_margins or {}).get(summary.key))
+            for summary in summaries
+        ],
     )
 
 
-def _episode(summary: EpisodeSummary, windows: list[WindowReading]) -> EpisodeJson:
+def _resilience(reading: FamilyReading) -> ResilienceJson:
+    scores = reading.navigation.get("all", NavigationScores(episodes=0))
+    return ResilienceJson(
+        family=reading.family,
+        method=reading.method,
+        version=reading.version,
+        episodes=reading.episodes,
+        censored=reading.censored,
+        violations=reading.violations,
+        success_rate=reading.success_rate,
+        spl=scores.spl,
+        sel=scores.sel,
+        goal_completion=scores.goal_completion,
+        beta=reading.beta,
+        beta_p95=reading.beta_p95,
+        beta_by_kind=reading.beta_by_kind,
+        beta_unpaired=reading.beta_unpaired,
+        pairs=reading.pairs,
+        capacity=reading.capacity,
+        capacity_flag=reading.capacity_flag,
+        first_breach=reading.first_breach,
+        margins=[_margin(margin) for margin in reading.margins],
+        thresholds=reading.thresholds,
+        navigation=reading.navigation,
+    )
+
+
+def _margin(margin: StressMargin) -> MarginJson:
+    return MarginJson(
+        stress=margin.stress,
+        episodes=margin.episodes,
+        margin=margin.margin,
+        sufficient=margin.sufficient,
+        progress=margin.ratios.progress,
+        propositions=margin.ratios.propositions,
+        recovery=margin.ratios.recovery,
+        stability=margin.ratios.stability,
+        safety=margin.ratios.safety,
+    )
+
+
+def _episode(summary: EpisodeSummary, windows: list[WindowReading], contract_margin: float | None) -> EpisodeJson:
     traits = summary.traits
     return EpisodeJson(
         agent=summary.key.agent,
@@ -82,6 +197,9 @@ def _episode(summary: EpisodeSummary, windows: list[WindowReading]) -> EpisodeJs
         unscored_steps=summary.unscored_steps,
         recovery_cost=summary.recovery_cost,
         windows=[_window(window) for window in sorted(windows, key=lambda window: window.number)],
+        stability_loss=summary.stability_loss,
+        beta_step=summary.beta_step,
+        contract_margin=contract_margin,
     )
 
 
