@@ -109,7 +109,7 @@ def run(
 ) -> Iterator[tuple[TrackerOutputs, list[RejectedRow]]]:
     """Track all frames with one fixed baseline, batch by batch; what is still open at the end is closed as aborted."""
     tracker, state = EpisodeTracker(config, model), TrackerState()
-    arrived = _arrivals(frames)
+    arrived = arrivals(frames)
     while batch := list(islice(arrived, batch_frames)):
         table = tabulate(batch)
         yield tracker.track(table, [state] * len(batch), baseline), table.rejected
@@ -128,7 +128,7 @@ def _learned(
     return baseline
 
 
-def _arrivals(frames: Iterable[StepFrame]) -> Iterator[ArrivedFrame]:
+def arrivals(frames: Iterable[StepFrame]) -> Iterator[ArrivedFrame]:
     """The frames as if each had reached the broker at the time of its last step, where that can be a time at all."""
     now_s = YEAR_2000_S
     for frame in frames:

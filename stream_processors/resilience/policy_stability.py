@@ -166,12 +166,9 @@ def _advance_episode(
     ]
     state.last = None if ended else steps[-1]
     table = np.array([(s.judged, s.potential, s.value) for s in steps])
-    # The value after any end is 0; so is the potential after a success, and that of the last step after another end.
-    after_end = (0.0 if slot.outcome == "success" else table[-1, 1], 0.0)
-    potential_after = np.append(table[1:, 1], after_end[0])
-    value_after = np.append(table[1:, 2], after_end[1])
     complete = len(steps) if ended else len(steps) - 1
-    reward = (table[:, 0] + config.shaping * (config.discount * potential_after - table[:, 1]))[:complete]
+    reward = shaped_rewards(table[:, 0], table[:, 1], slot.outcome == "success", config)[:complete]
+    value_after = np.append(table[1:, 2], 0.0)  # nothing is to be had after any end
     residual = reward + (config.discount * value_after - table[:, 2])[:complete]
     if episode.learning is not None and complete:
         places: list[CellKey] = [(state.modes[s.mode], s.progress_bin, s.residual_bin) for s in steps[:complete]]
@@ -188,6 +185,15 @@ def _advance_episode(
     vector = np.column_stack([np.abs(known[:, 0]), np.abs(advantage), known[:, 1]])
     places_known = known[:, 2:].astype(np.int64)
     return KnownSteps(number, vector, places_known[:, 0], places_known[:, 1], places_known[:, 2])
+
+
+def shaped_rewards(judge: Floats, potential: Floats, success: bool, config: StabilityConfig) -> Floats:
+    """r~ of consecutive scored steps of an episode, the last of them as if it were the episode's. Shape: (n,) each.
+
+    The potential after a success is 0; after any other end it is that of the last step.
+    """
+    after = np.append(potential[1:], 0.0 if success else potential[-1])
+    return judge + config.shaping * (config.discount * after - potential)
 
 
 def _known_advantages(residual: Floats, ended: bool, config: StabilityConfig) -> Floats:
