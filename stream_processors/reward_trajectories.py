@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-
 from producers.frame_validation import tabulate
 from producers.step_frame import StepFrame
 from stream_processors.in_memory_driver import arrivals
@@ -58,4 +56,11 @@ def reward_trajectories(
 
 
 def _part(states: StateFeatures, own: slice) -> StateFeatures:
-    return StateFeatures(states.families, states.modes, *(np.asarray(column)[own] for column in states[2:]))
+    return states._replace(
+        family=states.family[own],
+        mode=states.mode[own],
+        progress=states.progress[own],
+        propositions=states.propositions[own],
+        excess=states.excess[own],
+        cell=states.cell[own],
+    )
