@@ -41,6 +41,7 @@ class _Agent:
     skew_s: float = 0.0
     intensity: float | None = None
     running_cost: float = 0.0
+    beta_step: float | None = None
 
 
 class AgentBoard:
@@ -110,6 +111,7 @@ class AgentBoard:
         self._gauge(metrics.AGENT_IN_REBOUND, own, rest, lambda agent: float(bool(agent.windows)), sum)
         self._gauge(metrics.AGENT_INTENSITY, own, rest, lambda agent: agent.intensity, max)
         self._gauge(metrics.AGENT_RUNNING_COST, own, rest, _running_cost, max)
+        self._gauge(metrics.AGENT_BETA_STEP, own, rest, lambda agent: agent.beta_step, max)
         self._gauge(metrics.AGENT_LAST_SEEN, own, rest, lambda agent: agent.seen_s, max)
         self._gauge(metrics.AGENT_CLOCK_SKEW, own, rest, lambda agent: agent.skew_s, _largest_in_size)
         self._publish_open_windows(agents)
@@ -149,6 +151,14 @@ class AgentBoard:
                 episode.intensity
                 for episode in status.episodes
                 if episode.intensity is not None and self._series.accepts(metrics.AGENT_INTENSITY, episode.intensity)
+            ),
+            default=None,
+        )
+        agent.beta_step = max(
+            (
+                episode.beta_step
+                for episode in status.episodes
+                if episode.beta_step is not None and self._series.accepts(metrics.AGENT_BETA_STEP, episode.beta_step)
             ),
             default=None,
         )

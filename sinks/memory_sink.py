@@ -1,17 +1,30 @@
 """A sink that keeps readings in memory: for tests, notebooks and short runs. It grows with every new reading."""
 
 from sinks.sink import DeadLetter
-from stream_processors.resilience.readings import AgentStatus, EpisodeKey, EpisodeSummary, Reading, WindowReading
+from stream_processors.resilience.family_readings import FamilyReading
+from stream_processors.resilience.readings import (
+    AgentStatus,
+    EpisodeBegun,
+    EpisodeKey,
+    EpisodeSummary,
+    Reading,
+    WindowReading,
+)
 
 
 class MemorySink:
-    """Every distinct window and summary in the order of arrival, the latest status of each agent, and dead letters."""
+    """What was written, each once, in the order of arrival.
+
+    Of an agent's statuses and a family's readings the latest alone.
+    """
 
     def __init__(self) -> None:
         self._windows: dict[tuple[EpisodeKey, int, bool], WindowReading] = {}
+        self._begun: dict[tuple[EpisodeKey, str], EpisodeBegun] = {}
         self._summaries: dict[EpisodeKey, EpisodeSummary] = {}
         self._dead_letters: dict[bytes, DeadLetter] = {}
         self.statuses: dict[str, AgentStatus] = {}
+        self.families: dict[tuple[str, str, str], FamilyReading] = {}
 
     @property
     def name(self) -> str:
@@ -29,6 +42,11 @@ class MemorySink:
         return [window for window in self._windows.values() if window.state != "open"]
 
     @property
+    def begun(self) -> list[EpisodeBegun]:
+        """The distinct beginnings of episodes."""
+        return list(self._begun.values())
+
+    @property
     def summaries(self) -> list[EpisodeSummary]:
         """The distinct summaries."""
         return list(self._summaries.values())
@@ -43,12 +61,18 @@ class MemorySink:
         match reading:
             case WindowReading():
                 self._windows.setdefault(reading.identity, reading)
+            case EpisodeBegun():
+                self._begun.setdefault(reading.identity, reading)
             case EpisodeSummary():
                 self._summaries.setdefault(reading.identity, reading)
             case AgentStatus():
                 held = self.statuses.get(reading.agent)
                 if held is None or held.seen_s <= reading.seen_s:
                     self.statuses[reading.agent] = reading
+            case FamilyReading():
+                known = self.families.get(reading.identity)
+                if known is None or known.sequence < reading.sequence:
+                    self.families[reading.identity] = reading
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
         """Keep the dead letter, unless it is a repetition."""

@@ -52,7 +52,7 @@ class MetricSeries:
 
     def accepts(self, spec: MetricSpec, value: float) -> bool:
         """Whether a value may enter a series of the metric; one that may not is counted as refused."""
-        if math.isfinite(value):
+        if math.isfinite(value) and (value >= 0 or spec.kind != "counter"):
             return True
         self.refuse(spec)
         return False
@@ -77,7 +77,7 @@ class MetricSeries:
             self._values[spec.name][labels] = value
 
     def replace(self, spec: MetricSpec, values: Mapping[Labels, float]) -> None:
-        """Let a gauge have these series and no others."""
+        """Let a gauge, or a counter whose totals come whole, have these series and no others."""
         self._values[spec.name] = {
             _checked(spec, labels): value for labels, value in values.items() if self.accepts(spec, value)
         }

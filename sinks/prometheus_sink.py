@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from sinks.agent_board import AgentBoard
+from sinks.family_board import FamilyBoard
 from sinks.label_values import clean_label_value
 from sinks.metric_series import MetricSeries
 from sinks.reading_fold import ReadingFold
@@ -24,12 +25,14 @@ class SeriesBounds(NamedTuple):
     """What keeps the number of series, and the memory behind them, bounded.
 
     Attributes:
-        agents: agents with series of their own (five each).
+        agents: agents with series of their own (six each).
         agent_ttl_s: silence after which an agent's series go away.
-        groups: distinct (family, method, version); each has at most some 400 series, mostly fewer than 100.
+        groups: distinct (family, method, version); each has at most some 500 series, mostly fewer than 100,
+            and in the metrics of families at most some 250 more, mostly fewer than 100.
         reasons: distinct reasons of dead letters.
         remembered: identities remembered of each kind of reading, about 150 bytes each.
         remembered_agents: agents whose last counts are remembered, some 500 bytes each.
+        remembered_families: families (by method and version) whose latest reading is kept, some 10 kB each.
     """
 
     agents: int = 500
@@ -38,6 +41,7 @@ class SeriesBounds(NamedTuple):
     reasons: int = 50
     remembered: int = 200_000
     remembered_agents: int = 50_000
+    remembered_families: int = 2_000
 
 
 class PrometheusSink:
@@ -72,6 +76,7 @@ class PrometheusSink:
         self._fold = ReadingFold(
             self._series,
             agents,
+            FamilyBoard(self._series, cap=bounds.groups, remembered=bounds.remembered_families),
             group_cap=bounds.groups,
             reason_cap=bounds.reasons,
             remembered=bounds.remembered,

@@ -8,13 +8,16 @@ repetition would count again, but workers repeat only what they sent within the 
 
 from sinks.agent_board import AgentBoard
 from sinks.bounded_memory import BoundedMemory, fingerprint
+from sinks.family_board import FamilyBoard
 from sinks.label_values import LabelBound, LabelValue, clean_label_value, closed_label_value
 from sinks.metric_series import Labels, MetricSeries
 from sinks.sink import DeadLetter
 from stream_processors.resilience import exporter_metrics as own_metrics
 from stream_processors.resilience import metric_catalogue as metrics
+from stream_processors.resilience.family_readings import FamilyReading
 from stream_processors.resilience.readings import (
     AgentStatus,
+    EpisodeBegun,
     EpisodeKey,
     EpisodeSummary,
     EpisodeTraits,
@@ -29,19 +32,29 @@ class ReadingFold:
     Args:
         series: where the values go.
         agents: the per-agent part.
+        families: the part of whole families.
         group_cap: distinct (family, method, version) with series of their own; the rest are filed under "other".
         reason_cap: distinct reasons of dead letters with series of their own.
-        remembered: identities kept of each kind: window readings, ended episodes, running episodes, dead letters.
+        remembered: identities kept of each kind: window readings; begun, running and ended episodes; dead letters.
     """
 
     def __init__(
-        self, series: MetricSeries, agents: AgentBoard, *, group_cap: int, reason_cap: int, remembered: int
+        self,
+        series: MetricSeries,
+        agents: AgentBoard,
+        families: FamilyBoard,
+        *,
+        group_cap: int,
+        reason_cap: int,
+        remembered: int,
     ) -> None:
         self._series = series
         self._agents = agents
+        self._families = families
         self._groups = LabelBound(group_cap)
         self._reasons = LabelBound(reason_cap)
         self._windows: BoundedMemory[None] = BoundedMemory(remembered)
+        self._begun: BoundedMemory[None] = BoundedMemory(remembered)
         self._ended: BoundedMemory[None] = BoundedMemory(remembered)
         self._dead_letters: BoundedMemory[None] = BoundedMemory(remembered)
         self._counted: BoundedMemory[tuple[int, int]] = BoundedMemory(remembered)
@@ -51,6 +64,8 @@ class ReadingFold:
         match reading:
             case WindowReading():
                 self._note("window", repeated=not self._fold_window(reading))
+            case EpisodeBegun():
+                self._note("begun", repeated=not self._fold_begun(reading))
             case EpisodeSummary():
                 self._note("episode", repeated=not self._fold_summary(reading))
             case AgentStatus():
@@ -59,6 +74,8 @@ class ReadingFold:
                     if fingerprint(episode.key) not in self._ended:
                         group = self._group(episode.traits)
                         self._count_steps(episode.key, group, episode.steps, episode.unscored_steps)
+            case FamilyReading():
+                self._note("family", repeated=not self._families.take(reading))
 
     def fold_dead_letter(self, letter: DeadLetter) -> None:
         """Take in that something could not be used."""
@@ -71,6 +88,7 @@ class ReadingFold:
     def publish(self, now_s: float) -> None:
         """Bring the gauges to what holds now."""
         self._agents.publish(now_s)
+        self._families.publish()
         unscored = self._series.values(metrics.UNSCORED_STEPS)
         shares = {
             group: unscored.get(group, 0.0) / steps
@@ -112,17 +130,30 @@ class ReadingFold:
             cost = getattr(window.costs, channel)
             self._series.add(metrics.CHANNEL_COST, cost, *group, closed_label_value("channel", channel))
 
+    def _fold_begun(self, begun: EpisodeBegun) -> bool:
+        if not self._begun.add(fingerprint(begun.key), None):
+            return False
+        self._count_begun(begun.traits, self._group(begun.traits))
+        return True
+
+    def _count_begun(self, traits: EpisodeTraits, group: Labels) -> None:
+        self._series.add(metrics.EPISODES_BEGUN, 1, *group, _perturbation(traits))
+
     def _fold_summary(self, summary: EpisodeSummary) -> bool:
         if not self._ended.add(fingerprint(summary.identity), None):
             return False
         group = self._group(summary.traits)
         by = (*group, _perturbation(summary.traits))
+        if self._begun.add(fingerprint(summary.key), None):  # the reading of its beginning was lost to retention
+            self._count_begun(summary.traits, group)
         self._count_steps(summary.key, group, summary.steps, summary.unscored_steps)
         self._counted.pop(fingerprint(summary.key))
         self._agents.end_episode(summary.key)
         self._series.add(metrics.EPISODES, 1, *by, closed_label_value("outcome", summary.outcome))
         if summary.recovery_cost is not None and not summary.censored:
             self._series.observe(metrics.EPISODE_COST, summary.recovery_cost, *by)
+        if summary.stability_loss is not None and not summary.censored:
+            self._series.observe(metrics.STABILITY_LOSS, summary.stability_loss, *by)
         return True
 
     def _count_steps(self, key: EpisodeKey, group: Labels, steps: int, unscored: int) -> None:

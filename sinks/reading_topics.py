@@ -11,6 +11,7 @@ class ReadingTopics(NamedTuple):
     windows: str
     summaries: str
     statuses: str
+    families: str
     dead_letters: str
     steps: str
 
@@ -21,10 +22,10 @@ class ReadingTopics(NamedTuple):
         >>> ReadingTopics.of_prefix("lab-").windows
         'lab-rebound-windows'
         """
-        names = (topics.WINDOWS, topics.SUMMARIES, topics.STATUS, topics.DEAD_LETTER, topics.STEPS)
+        names = (topics.WINDOWS, topics.SUMMARIES, topics.STATUS, topics.FAMILIES, topics.DEAD_LETTER, topics.STEPS)
         return cls(*(topics.topic_name(name, prefix) for name in names))
 
     @property
     def read(self) -> tuple[str, ...]:
         """The topics that a sink runner reads: all but the workers' input."""
-        return self.windows, self.summaries, self.statuses, self.dead_letters
+        return self.windows, self.summaries, self.statuses, self.families, self.dead_letters

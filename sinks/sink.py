@@ -19,7 +19,7 @@ class Sink(Protocol):
     """What a `SinkRunner` writes to.
 
     Readings may come more than once and, over different topics, in any order: a sink drops what it has seen by the
-    reading's `identity`, and takes the latest `AgentStatus` of an agent.
+    reading's `identity`, and takes the latest `AgentStatus` of an agent and the latest `FamilyReading` of a family.
 
     Each call may raise `SinkUnavailableError`, and is then made again later; whatever else it raises ends the runner.
     """

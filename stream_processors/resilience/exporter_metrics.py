@@ -67,9 +67,16 @@ OVERFLOW_READINGS = MetricSpec(
     name="springback_exporter_overflow_readings_total",
     kind="counter",
     unit="messages",
-    help="Readings filed under `other` because a bound on label values (groups, reasons) was reached.",
+    help="Readings filed under `other`, or shown in part, because a bound on label values was reached.",
     source="ours",
     labels=("bound",),
+)
+UNSHOWN_FAMILIES = MetricSpec(
+    name="springback_exporter_unshown_families",
+    kind="gauge",
+    unit="families",
+    help="Families (by method and version) without family series, as others beyond the bound have newer readings.",
+    source="ours",
 )
 SINK_RETRIES = MetricSpec(
     name="springback_exporter_sink_retries_total",
@@ -90,6 +97,7 @@ EXPORTER_METRICS: tuple[MetricSpec, ...] = (
     REFUSED_VALUES,
     OVERFLOW_AGENTS,
     OVERFLOW_READINGS,
+    UNSHOWN_FAMILIES,
     SINK_RETRIES,
 )
 """Every metric above, in the order of the page."""

@@ -5,7 +5,16 @@ spells a metric's name or a label's. Names carry base units (`_seconds`, `_steps
 """
 
 from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
-from stream_processors.resilience.metric_spec import COST_BUCKETS, GROUP, SECOND_BUCKETS, STEP_BUCKETS, MetricSpec
+from stream_processors.resilience.family_metrics import FAMILY_METRICS
+from stream_processors.resilience.metric_spec import (
+    COST_BUCKETS,
+    GROUP,
+    LOSS_BUCKETS,
+    SECOND_BUCKETS,
+    STEP_BUCKETS,
+    MetricSpec,
+)
+from stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
 
 STEPS = MetricSpec(
     name="springback_steps_total",
@@ -31,6 +40,14 @@ UNSCORED_SHARE = MetricSpec(
     source="ours (baseline back-off)",
     labels=GROUP,
 )
+EPISODES_BEGUN = MetricSpec(
+    name="springback_episodes_begun_total",
+    kind="counter",
+    unit="episodes",
+    help="Episodes begun.",
+    source="ours",
+    labels=(*GROUP, "perturbation"),
+)
 EPISODES = MetricSpec(
     name="springback_episodes_total",
     kind="counter",
@@ -47,6 +64,15 @@ EPISODE_COST = MetricSpec(
     source="equation 3, summed over the episode's windows",
     labels=(*GROUP, "perturbation"),
     buckets=COST_BUCKETS,
+)
+STABILITY_LOSS = MetricSpec(
+    name="springback_episode_stability_loss",
+    kind="histogram",
+    unit="1",
+    help="Stability loss of episodes that ended and had a value to be measured by.",
+    source="equation 5",
+    labels=(*GROUP, "perturbation"),
+    buckets=LOSS_BUCKETS,
 )
 WINDOWS_OPENED = MetricSpec(
     name="springback_rebound_windows_opened_total",
@@ -183,6 +209,14 @@ AGENT_RUNNING_COST = MetricSpec(
     source="equation 3, up to the last step",
     labels=("agent",),
 )
+AGENT_BETA_STEP = MetricSpec(
+    name="springback_agent_beta_step",
+    kind="gauge",
+    unit="1",
+    help="Mean change of stability from step to step, largest of its open episodes. Under agent=other: the largest.",
+    source="ours, of the terms of equation 5",
+    labels=("agent",),
+)
 AGENT_LAST_SEEN = MetricSpec(
     name="springback_agent_last_seen_timestamp_seconds",
     kind="gauge",
@@ -221,8 +255,10 @@ METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     STEPS,
     UNSCORED_STEPS,
     UNSCORED_SHARE,
+    EPISODES_BEGUN,
     EPISODES,
     EPISODE_COST,
+    STABILITY_LOSS,
     WINDOWS_OPENED,
     WINDOWS,
     OPEN_WINDOWS,
@@ -240,10 +276,13 @@ METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     AGENT_IN_REBOUND,
     AGENT_INTENSITY,
     AGENT_RUNNING_COST,
+    AGENT_BETA_STEP,
     AGENT_LAST_SEEN,
     AGENT_CLOCK_SKEW,
     LAST_EVENT_AGE,
     FRAMES_BEHIND,
+    *FAMILY_METRICS,
+    *NAVIGATION_METRICS,
     *EXPORTER_METRICS,
 )
 """Every exported metric, in the order of the page."""

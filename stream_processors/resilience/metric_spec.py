@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from stream_processors.resilience.family_readings import CapacityFlag, ExtensibilityRatios
 from stream_processors.resilience.readings import Outcome, WindowCause
 
 MetricKind = Literal["counter", "gauge", "histogram", "info"]
@@ -25,13 +26,18 @@ CLOSED_LABELS: Mapping[str, frozenset[str]] = {
     "perturbation": frozenset({"none", "physical", "semantic", "object_state"}),
     "channel": frozenset({"cognitive", "physical", "debt"}),
     "presence": frozenset({"live", "silent"}),
-    "kind": frozenset({"window", "episode", "status", "dead_letter"}),
-    "bound": frozenset({"group", "reason"}),
+    "quantity": frozenset(ExtensibilityRatios.__struct_fields__),
+    "flag": frozenset(get_args(CapacityFlag)),
+    "kind": frozenset({"window", "begun", "episode", "status", "family", "dead_letter"}),
+    "bound": frozenset({"group", "reason", "stress", "attack"}),
 }
 """Labels whose values are known beforehand; any other value is filed under `other`."""
 
 COST_BUCKETS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 """Recovery costs of clean Habitat episodes are 0 or below 1, of disturbed ones up to some tens; the first is `none`."""
+
+LOSS_BUCKETS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0)
+"""Stability losses: of clean Habitat episodes 2 to 5, of disturbed ones up to 27."""
 
 STEP_BUCKETS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0, 89.0, 144.0, 233.0, 377.0)
 """Window lengths in steps: they spread over orders of magnitude, so the buckets grow by the golden ratio."""

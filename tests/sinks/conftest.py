@@ -9,10 +9,18 @@ import pytest
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from msgspec.structs import replace
 
+from stream_processors.resilience.family_readings import (
+    ContractThresholds,
+    ExtensibilityRatios,
+    FamilyReading,
+    NavigationScores,
+    StressMargin,
+)
 from stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     ChannelCosts,
+    EpisodeBegun,
     EpisodeKey,
     EpisodeStatus,
     EpisodeSummary,
@@ -128,6 +136,70 @@ def status() -> Callable[..., AgentStatus]:
             time_s=1000.0,
             clock_skew_s=0.0,
             counts=AgentCounts(),
+        )
+        return replace(base, **fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def begun() -> Callable[..., EpisodeBegun]:
+    """The beginning of episode 1 of robot-7."""
+
+    def make(agent: str = "robot-7", session: str = "boot", episode: str = "1", **fields: Any) -> EpisodeBegun:
+        base = EpisodeBegun(
+            key=EpisodeKey(agent, session, episode),
+            traits=EpisodeTraits(family="navigation", task="kitchen"),
+            time_s=90.0,
+        )
+        return replace(base, **fields)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def family() -> Callable[..., FamilyReading]:
+    """What is known of navigation after 42 episodes: it holds at stress 0 and breaks at 0.2; 0.4 was never seen."""
+
+    def make(family: str = "navigation", sequence: int = 42, **fields: Any) -> FamilyReading:
+        held = ExtensibilityRatios(progress=2.0, propositions=2.0, recovery=1.5, stability=1.25, safety=10.0)
+        broken = ExtensibilityRatios(progress=0.5, propositions=0.5, recovery=0.75, stability=None, safety=10.0)
+        base = FamilyReading(
+            family=family,
+            method="default",
+            version="0",
+            sequence=sequence,
+            updated_s=1000.0,
+            episodes=42,
+            censored=1,
+            violations=9,
+            success_rate=0.75,
+            completion=0.875,
+            mean_steps=31.5,
+            recovery_cost_mean=1.25,
+            stability_loss_mean=2.5,
+            beta=3.5,
+            beta_p95=3.0,
+            beta_by_kind={"physical": 3.5, "semantic": 2.0},
+            beta_unpaired=4.0,
+            pairs=17,
+            tasks_let_go=2,
+            capacity=0.0,
+            capacity_flag="ok",
+            first_breach=0.2,
+            margins=(
+                StressMargin(stress=0.0, episodes=30, margin=0.5, sufficient=True, ratios=held),
+                StressMargin(stress=0.2, episodes=12, margin=-0.25, sufficient=True, ratios=broken),
+                StressMargin(stress=0.4, episodes=0, margin=None, sufficient=False, ratios=ExtensibilityRatios()),
+            ),
+            thresholds=ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=None, safety=5.0),
+            live_stress=0.2,
+            in_breach=True,
+            breaches=3,
+            navigation={
+                "all": NavigationScores(episodes=42, success_rate=0.75, spl=0.5, sel=0.25, goal_completion=0.625),
+                "model": NavigationScores(episodes=7, success_rate=0.5),
+            },
         )
         return replace(base, **fields)
 

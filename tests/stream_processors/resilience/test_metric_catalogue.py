@@ -5,13 +5,14 @@ from stream_processors.resilience.metric_spec import CLOSED_LABELS, MetricSpec
 
 OPEN_LABELS = {
     "family", "method", "version", "agent", "reason", "partition", "topic", "metric", "sink", "reading_schema",
+    "stress", "attack",
 }  # fmt: skip
 
 
 def test_names_are_unique_and_prefixed() -> None:
     names = [spec.name for spec in METRIC_CATALOGUE]
     assert len(names) == len(set(names))
-    assert all(re.fullmatch(r"springback_[a-z]+(_[a-z]+)*", name) for name in names)
+    assert all(re.fullmatch(r"springback(_[a-z][a-z0-9]*)+", name) for name in names)
 
 
 def test_names_end_as_their_kind_and_unit_ask() -> None:
@@ -42,8 +43,8 @@ def test_histograms_alone_have_buckets_and_they_rise() -> None:
 
 
 def test_every_metric_of_the_modules_is_in_the_catalogue() -> None:
-    from stream_processors.resilience import exporter_metrics, metric_catalogue
+    from stream_processors.resilience import exporter_metrics, family_metrics, metric_catalogue, navigation_metrics
 
-    for module in (metric_catalogue, exporter_metrics):
+    for module in (metric_catalogue, family_metrics, navigation_metrics, exporter_metrics):
         declared = [value for value in vars(module).values() if isinstance(value, MetricSpec)]
         assert all(spec in METRIC_CATALOGUE for spec in declared)
