@@ -58,6 +58,16 @@ def test_an_agent_without_a_scored_step_has_no_intensity(status: Make, running: 
     assert board.agents("agent_in_rebound") == {"robot-7": 0}
 
 
+def test_an_agent_without_values_has_no_beta_step(status: Make, running: Make) -> None:
+    board = Board().after(
+        status("a", episodes=(running("a", beta_step=0.5), running("a", episode="2", beta_step=0.75))),
+        status("b", episodes=(running("b", beta_step=None),)),
+    )
+    assert board.agents("agent_beta_step") == {"a": 0.75}
+    board.after(status("a", seen_s=1001.0))
+    assert board.agents("agent_beta_step") == {}
+
+
 def test_agents_beyond_the_cap_share_one_series(status: Make, running: Make, window: Make) -> None:
     board = Board(agents=2)
     for number in (3, 1, 4, 0, 2):
@@ -67,12 +77,13 @@ def test_agents_beyond_the_cap_share_one_series(status: Make, running: Make, win
                 name,
                 seen_s=1000.0 + number,
                 clock_skew_s=-float(number),
-                episodes=(running(name, intensity=float(number)),),
+                episodes=(running(name, intensity=float(number), beta_step=number / 10),),
             ),
             window(name, state="open"),
         )
     assert board.agents("agent_in_rebound") == {"robot-0": 1, "robot-1": 1, "other": 3}
     assert board.agents("agent_recovery_intensity") == {"robot-0": 0, "robot-1": 1, "other": 4}
+    assert board.agents("agent_beta_step") == {"robot-0": 0, "robot-1": 0.1, "other": 0.4}
     assert board.agents("agent_last_seen_timestamp_seconds")["other"] == 1004
     assert board.agents("agent_clock_skew_seconds")["other"] == -4
     assert board("exporter_overflow_agents_total") == 3
@@ -130,10 +141,13 @@ def test_a_time_that_cannot_be_is_refused(status: Make) -> None:
 
 
 def test_values_that_are_not_finite_are_refused_once_not_at_every_scrape(status: Make, running: Make) -> None:
-    board = Board().after(status(clock_skew_s=float("inf"), episodes=(running(intensity=float("nan")),)))
+    board = Board().after(
+        status(clock_skew_s=float("inf"), episodes=(running(intensity=float("nan"), beta_step=float("inf")),))
+    )
     for _ in range(3):
         assert board.agents("agent_clock_skew_seconds") == {"robot-7": 0}
         assert board.agents("agent_recovery_intensity") == {}
+        assert board.agents("agent_beta_step") == {}
     assert board("exporter_refused_values_total", metric="springback_agent_clock_skew_seconds") == 1
 
 

@@ -20,6 +20,21 @@ def test_repetitions_are_dropped_and_the_first_is_kept(window: Make, summary: Ma
     assert sink.dead_letters == [DeadLetter("late", b"1")]
 
 
+def test_the_latest_of_a_family_is_kept(family: Make) -> None:
+    sink = MemorySink()
+    for reading in (family(sequence=1), family(sequence=3), family(sequence=2), family(version="1", sequence=1)):
+        sink.write(reading)
+    assert [reading.sequence for reading in sink.families.values()] == [3, 1]
+    assert sink.families["navigation", "default", "0"] == family(sequence=3)
+
+
+def test_beginnings_are_kept_once(begun: Make) -> None:
+    sink = MemorySink()
+    for reading in (begun(), begun(time_s=99.0), begun(episode="2")):
+        sink.write(reading)
+    assert sink.begun == [begun(), begun(episode="2")]
+
+
 def test_the_latest_status_of_an_agent_is_kept(status: Make) -> None:
     sink: Sink = MemorySink()
     for seen_s in (1000.0, 1002.0, 1001.0):

@@ -1,6 +1,8 @@
 """Nothing that a reading can hold breaks the page: it parses in both formats, and every value is finite."""
 
 import math
+import shutil
+import subprocess
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,6 +17,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from sinks.prometheus_sink import PrometheusSink
 from sinks.sink import DeadLetter
 from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
+from stream_processors.resilience.family_readings import (
+    ContractThresholds,
+    ExtensibilityRatios,
+    FamilyReading,
+    NavigationScores,
+    StressMargin,
+)
 from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
 from stream_processors.resilience.metric_spec import MetricSpec
 from stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeTraits
@@ -38,7 +47,7 @@ def new_sink() -> tuple[CollectorRegistry, PrometheusSink]:
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_no_reading_breaks_the_page(
-    window: Make, summary: Make, status: Make, running: Make, data: st.DataObject
+    window: Make, begun: Make, summary: Make, status: Make, running: Make, data: st.DataObject
 ) -> None:
     registry, sink = new_sink()
     sink.caught_up()
@@ -66,13 +75,82 @@ def test_no_reading_breaks_the_page(
                 seen_s=data.draw(st.one_of(st.just(1000.0), ANY_FLOAT)),
                 clock_skew_s=skew,
                 counts=AgentCounts(steps=steps, duplicate_steps=data.draw(ANY_COUNT)),
-                episodes=(running(**key, steps=steps, intensity=cost, cost=seen),),
+                episodes=(running(**key, steps=steps, intensity=cost, cost=seen, beta_step=skew),),
             )
         )
-        sink.write(summary(**key, steps=steps, unscored_steps=data.draw(ANY_COUNT), recovery_cost=cost))
+        sink.write(begun(**key))
+        sink.write(
+            summary(**key, steps=steps, unscored_steps=data.draw(ANY_COUNT), recovery_cost=cost, stability_loss=skew)
+        )
         sink.write_dead_letter(DeadLetter(data.draw(ANY_TEXT), data.draw(st.binary(max_size=2))))
         sink.unreadable(data.draw(ANY_TEXT))
     check_page(registry)
+
+
+@st.composite
+def hostile_families(draw: st.DrawFn, family: Make) -> FamilyReading:
+    """A reading of a family with anything in every field that its type allows."""
+    maybe = st.one_of(st.none(), ANY_FLOAT)
+
+    def struct(kind: Any, **fields: Any) -> Any:
+        return kind(**{name: draw(fields.get(name, maybe)) for name in kind.__struct_fields__})
+
+    margins = [
+        StressMargin(
+            stress=draw(ANY_FLOAT),
+            episodes=draw(ANY_COUNT),
+            margin=draw(maybe),
+            sufficient=draw(st.booleans()),
+            ratios=struct(ExtensibilityRatios),
+        )
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    figures = (
+        *("success_rate", "completion", "mean_steps", "recovery_cost_mean", "stability_loss_mean", "beta", "beta_p95"),
+        *("beta_unpaired", "capacity", "first_breach", "live_stress"),
+    )
+    counts = ("sequence", "episodes", "censored", "violations", "pairs", "tasks_let_go", "breaches")
+    attacks = draw(st.lists(ANY_TEXT, max_size=3))
+    reading: FamilyReading = family(
+        **{name: draw(ANY_TEXT) for name in ("family", "method", "version")},
+        **{name: draw(ANY_COUNT) for name in counts},
+        **{name: draw(maybe) for name in figures},
+        updated_s=draw(ANY_FLOAT),
+        beta_by_kind=draw(st.dictionaries(ANY_TEXT, ANY_FLOAT, max_size=3)),
+        margins=tuple(margins),
+        thresholds=struct(ContractThresholds, progress=ANY_FLOAT, propositions=ANY_FLOAT),
+        navigation={attack: struct(NavigationScores, episodes=ANY_COUNT) for attack in attacks},
+        in_breach=draw(st.booleans()),
+    )
+    return reading
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_no_reading_of_a_family_breaks_the_page(family: Make, data: st.DataObject) -> None:
+    registry, sink = new_sink()
+    sink.caught_up()
+    for _ in range(data.draw(st.integers(1, 3))):
+        sink.write(data.draw(hostile_families(family)))
+    check_page(registry)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool, of Prometheus, is not on the path")
+def test_prometheus_own_linter_finds_nothing(
+    window: Make, begun: Make, summary: Make, status: Make, running: Make, family: Make
+) -> None:
+    registry, sink = new_sink()
+    sink.caught_up()
+    opened = window(episode="2", state="open")
+    moving = status(episodes=(running(episode="2", cost=1.0, beta_step=0.5),))
+    for reading in (begun(), window(), summary(stability_loss=2.0), opened, moving, family()):
+        sink.write(reading)
+    sink.write_dead_letter(DeadLetter("late", b"1"))
+    sink.show_frames_behind({0: 7})
+    found = subprocess.run(
+        ["promtool", "check", "metrics"], input=generate_latest(registry), capture_output=True, timeout=60, check=False
+    )
+    assert (found.returncode, found.stderr.decode()) == (0, "")
 
 
 def family_names(catalogue: Iterable[MetricSpec]) -> set[str]:

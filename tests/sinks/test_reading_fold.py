@@ -8,11 +8,11 @@ from prometheus_client import CollectorRegistry
 
 from sinks.prometheus_sink import PrometheusSink, SeriesBounds
 from sinks.sink import DeadLetter
+from stream_processors.resilience.family_readings import FamilyReading
 from stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     EpisodeStatus,
-    EpisodeSummary,
     EpisodeTraits,
     Reading,
     WindowReading,
@@ -131,6 +131,25 @@ def test_an_episode_that_could_not_be_scored_is_not_one_without_cost(summary: Ma
     assert page("episode_recovery_cost_count", **CALM) is None
 
 
+def test_the_stability_loss_of_an_episode_that_ended_is_observed(summary: Make) -> None:
+    page = Page().after(
+        summary(stability_loss=2.25),
+        summary(episode="2", stability_loss=None),
+        summary(episode="3", stability_loss=9.0, outcome="aborted"),
+    )
+    assert page("episode_stability_loss_count", **CALM) == 1
+    assert page("episode_stability_loss_sum", **CALM) == 2.25
+    assert page("episode_stability_loss_bucket", **CALM, le="2.0") == 0
+    assert page("episode_stability_loss_bucket", **CALM, le="2.5") == 1
+
+
+def test_a_beginning_counts_once_also_where_its_summary_alone_is_left(begun: Make, summary: Make) -> None:
+    page = Page().after(begun(), begun(), summary(), begun(), summary(episode="2"), begun(episode="3"))
+    assert page("episodes_begun_total", **CALM) == 3
+    assert page("episodes_total", **CALM, outcome="success") == 2
+    assert page("exporter_repeated_readings_total", kind="begun") == 2
+
+
 def test_a_cost_of_nothing_has_a_bucket_of_its_own(summary: Make) -> None:
     page = Page().after(summary(recovery_cost=0.0), summary(episode="2", recovery_cost=0.05))
     assert page("episode_recovery_cost_bucket", **CALM, le="0.0") == 1
@@ -198,17 +217,20 @@ def test_counts_that_begin_anew_are_added_whole(status: Make) -> None:
 
 
 @pytest.fixture(scope="module")
-def topics(window: Make, summary: Make, status: Make, running: Make) -> list[list[Reading]]:
-    """Three topics' readings of two agents, in the order within each topic."""
+def topics(window: Make, begun: Make, summary: Make, status: Make, running: Make, family: Make) -> list[list[Reading]]:
+    """Four topics' readings of two agents, in the order within each topic."""
     windows: list[WindowReading] = []
-    summaries: list[EpisodeSummary] = []
+    summaries: list[Reading] = []
     statuses: list[AgentStatus] = []
+    families: list[FamilyReading] = []
     for number, agent in enumerate(("robot-7", "robot-8")):
         for episode in "123":
             windows += [window(agent, episode=episode, state="open", cause="delay"), window(agent, episode=episode)]
+            summaries.append(begun(agent, episode=episode))
+            families.append(family(sequence=len(families), breaches=len(families), live_stress=len(families) / 10))
             if episode != "3":
-                summaries.append(summary(agent, episode=episode, steps=20 + number))
-            open_episode: EpisodeStatus = running(agent, episode=episode, steps=11, cost=0.5)
+                summaries.append(summary(agent, episode=episode, steps=20 + number, stability_loss=2.0 + number))
+            open_episode: EpisodeStatus = running(agent, episode=episode, steps=11, cost=0.5, beta_step=0.5)
             statuses.append(
                 status(
                     agent,
@@ -218,7 +240,7 @@ def topics(window: Make, summary: Make, status: Make, running: Make) -> list[lis
                 )
             )
         windows.append(window(agent, episode="3", number=1, state="open"))
-    return [list(windows), list(summaries), list(statuses)]
+    return [list(windows), summaries, list(statuses), list(families)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -230,6 +252,7 @@ def test_whichever_way_topics_mix_and_repeat_the_page_is_the_same(
     mixed = _mixed([_with_repetitions(topic, data) for topic in topics], data)
     assert Page().after(*mixed).folded() == expected
     assert expected["springback_steps_total", tuple(sorted(GROUP.items()))] == 2 * (20 + 21) + 2 * 11
+    assert expected["springback_stress_breaches_total", tuple(sorted(GROUP.items()))] == 5
 
 
 def _with_repetitions(topic: Sequence[Reading], data: st.DataObject) -> list[Reading]:
