@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from stream_processors.resilience.aggregate_config import AggregateConfig
 from stream_processors.resilience.anchor import AnchorGrid
 from stream_processors.resilience.policy_state import StabilityConfig
 from stream_processors.resilience.rebound_window import WindowConfig
@@ -18,6 +19,7 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         baseline: shrinkage and calibration of stage baselines.
         window: detectors of the rebound window.
         stability: value, advantage and stability loss.
+        aggregate: contracts, margins and capacity of families.
         learn_from: `reference` learns from reference episodes that end in success; `success` from every successful
             episode, without the steps inside rebound windows, for fleets that have no clean runs.
         idle_timeout_s: silence after which an open episode is closed as aborted, in seconds.
@@ -33,6 +35,7 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     baseline: BaselineConfig = BaselineConfig()
     window: WindowConfig = WindowConfig()
     stability: StabilityConfig = StabilityConfig()
+    aggregate: AggregateConfig = AggregateConfig()
     learn_from: Literal["reference", "success"] = "reference"
     idle_timeout_s: float = 300.0
     status_interval_s: float = 1.0

@@ -1,0 +1,196 @@
+"""The reducer of families: episodes' beginnings and ends in, readings of each family, method and version out.
+
+One family is one state, for what holds of a family (its contract, its live stress) comes from all its episodes. Nothing
+but the order of live stress and breaches, and the thresholds that an episode's own monitor was held to, depends on the
+order in which episodes come. Time is an argument: the broker's, in seconds since the epoch.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+
+from stream_processors.resilience.aggregate_config import AggregateConfig
+from stream_processors.resilience.episode_memory import memory_mark
+from stream_processors.resilience.family_readings import FamilyReading
+from stream_processors.resilience.family_state import NEVER_S, ActiveEpisode, FamilyState, GroupKey, GroupState
+from stream_processors.resilience.operational_margin import monitor
+from stream_processors.resilience.readings import EpisodeBegun, EpisodeKey, EpisodeSummary
+from stream_processors.resilience.stress_capacity import beyond_capacity, live_stress, stress_capacity
+from stream_processors.resilience.stress_operator import stress_place
+
+FamilyEvent = EpisodeBegun | EpisodeSummary
+
+
+class FamilyAggregator:
+    """The reducer of one family at a time. It holds settings only; all state is in the `FamilyState`s it is given.
+
+    Args:
+        config: settings.
+    """
+
+    def __init__(self, config: AggregateConfig) -> None:
+        self.config = config
+
+    def take(self, state: FamilyState, event: FamilyEvent, now_s: float) -> list[FamilyReading]:
+        """Take in a beginning or an end; one that was seen before changes nothing.
+
+        Returns:
+            The readings that must go out at once: those of the groups whose breach begins or ends here.
+        """
+        mark = memory_mark(event.key)
+        if mark in state.ended or (isinstance(event, EpisodeBegun) and mark in state.active):
+            return []
+        state.sequence += 1
+        family = event.traits.family
+        urgent: list[FamilyReading] = []
+        if isinstance(event, EpisodeBegun):
+            place = stress_place(event.traits, self.config.contract(family))
+            state.active[mark] = ActiveEpisode(place.stress, place.group, now_s)
+            _forget_oldest(state.active, self.config.active_memory)
+        else:
+            state.active.pop(mark, None)
+            state.ended[mark] = None
+            _forget_oldest(state.ended, self.config.ended_memory)
+            urgent += self._add(state, event, now_s)
+        return urgent + self._judge(state, family, now_s)
+
+    def due(self, state: FamilyState, family: str, now_s: float) -> list[FamilyReading]:
+        """The readings of the groups that have changed and have not been told of for the interval that is set."""
+        found = []
+        for key, group in state.groups.items():
+            # A clock that was put back must not silence a group.
+            if group.pending and not 0 <= now_s - group.sent_s < self.config.reading_interval_s:
+                found.append(self._told(state, family, key, now_s))
+        return found
+
+    def tick(self, state: FamilyState, family: str, now_s: float) -> list[FamilyReading] | None:
+        """What time alone brings: forgotten episodes, ends of breaches, readings that waited; None where nothing is."""
+        stale = [mark for mark, e in state.active.items() if now_s - e.begun_s > self.config.active_timeout_s]
+        for mark in stale:
+            del state.active[mark]
+        found = []
+        if stale:
+            state.sequence += 1
+            self._look_at_live_stress(state, now_s)
+        running = {episode.group for episode in state.active.values()}
+        for key, group in state.groups.items():
+            quiet = key not in running and now_s - group.judged_s > self.config.breach_quiet_s
+            if quiet and group.breach.end():
+                state.sequence += 1
+                group.updated_s = now_s
+                found.append(self._told(state, family, key, now_s))
+        return found + self.due(state, family, now_s) or ([] if stale else None)
+
+    def _add(self, state: FamilyState, summary: EpisodeSummary, now_s: float) -> list[FamilyReading]:
+        family, contract = summary.traits.family, self.config.contract(summary.traits.family)
+        before = state.thresholds(contract, self.config)
+        if summary.traits.reference and not summary.censored:
+            state.references.add(summary)
+        thresholds = state.thresholds(contract, self.config)
+        place = stress_place(summary.traits, contract)
+        urgent = self._make_room(state, family, place.group, now_s)
+        group = state.groups.pop(place.group, GroupState())
+        state.groups[place.group] = group
+        group.add(summary, place, thresholds, self.config)
+        _changed([group] if thresholds == before else state.groups.values(), now_s)
+        return urgent
+
+    def _make_room(self, state: FamilyState, family: str, wanted: GroupKey, now_s: float) -> list[FamilyReading]:
+        if wanted in state.groups or len(state.groups) < self.config.group_memory:
+            return []
+        oldest = next(iter(state.groups))
+        # Whoever shows the group must not show it in a breach for ever.
+        last = [self._told(state, family, oldest, now_s)] if state.groups[oldest].breach.end() else []
+        del state.groups[oldest]
+        state.groups_let_go += 1
+        return last
+
+    def _judge(self, state: FamilyState, family: str, now_s: float) -> list[FamilyReading]:
+        """Hold the live stress against what each group that has active episodes withstands."""
+        self._look_at_live_stress(state, now_s)
+        if state.live is None:
+            return []
+        found = []
+        thresholds = state.thresholds(self.config.contract(family), self.config)
+        for key in {episode.group: None for episode in state.active.values()}:
+            group = state.groups.get(key)
+            if group is None:
+                continue
+            group.judged_s = now_s
+            curve = group.response(thresholds, self.config)
+            beyond = beyond_capacity(state.live, curve, stress_capacity(curve))
+            if beyond is not None and group.breach.advance(beyond, self.config.breach_evaluations):
+                group.updated_s = now_s
+                found.append(self._told(state, family, key, now_s))
+        return found
+
+    def _look_at_live_stress(self, state: FamilyState, now_s: float) -> None:
+        live = live_stress([episode.stress for episode in state.active.values()], self.config.live_rank)
+        if live != state.live:
+            state.live = live
+            _changed(state.groups.values(), now_s)
+
+    def _told(self, state: FamilyState, family: str, key: GroupKey, now_s: float) -> FamilyReading:
+        group = state.groups[key]
+        group.pending, group.sent_s = False, now_s
+        return state.reading(family, key, self.config)
+
+
+def aggregate(events: Iterable[FamilyEvent], config: AggregateConfig) -> list[FamilyReading]:
+    """What a whole recording comes to, through the same reducer: one reading per family, method and version, sorted.
+
+    Args:
+        events: beginnings and ends in the order in which they happened. Without the beginnings only live stress and
+            breaches are missing.
+        config: settings.
+    """
+    aggregator, states = FamilyAggregator(config), _states(events, config)
+    end_s = config.active_timeout_s + config.breach_quiet_s + 1
+    for family, (state, last_s) in states.items():
+        aggregator.tick(state, family, last_s + end_s)
+    return [
+        state.reading(family, key, config)
+        for family, (state, _) in sorted(states.items())
+        for key in sorted(state.groups)
+    ]
+
+
+def monitors(summaries: Iterable[EpisodeSummary], config: AggregateConfig) -> dict[EpisodeKey, float]:
+    """m_i of each episode that was seen to end, by the thresholds that all reference episodes together give."""
+    kept = [summary for summary in summaries if not summary.censored]
+    contracts = {
+        family: state.thresholds(config.contract(family), config)
+        for family, (state, _) in _states(kept, config).items()
+    }
+    return {summary.key: monitor(summary, contracts[summary.traits.family]) for summary in kept}
+
+
+def in_order(begun: Iterable[EpisodeBegun], summaries: Iterable[EpisodeSummary]) -> list[FamilyEvent]:
+    """Beginnings and ends by time, as `aggregate` takes them; at one instant ends come first."""
+    events: list[FamilyEvent] = [*summaries, *begun]
+    return sorted(events, key=_time_of)
+
+
+def _states(events: Iterable[FamilyEvent], config: AggregateConfig) -> dict[str, tuple[FamilyState, float]]:
+    """The states of all families after the events, and the time of the last event of each."""
+    aggregator = FamilyAggregator(config)
+    states: dict[str, tuple[FamilyState, float]] = {}
+    for event in events:
+        family, now_s = event.traits.family, _time_of(event)
+        state, last_s = states.get(family, (FamilyState(), NEVER_S))
+        aggregator.take(state, event, now_s)
+        states[family] = state, max(now_s, last_s)
+    return states
+
+
+def _time_of(event: FamilyEvent) -> float:
+    return event.time_s if isinstance(event, EpisodeBegun) else event.ended_s
+
+
+def _changed(groups: Iterable[GroupState], now_s: float) -> None:
+    for group in groups:
+        group.pending, group.updated_s = True, now_s
+
+
+def _forget_oldest(memory: "dict[int, ActiveEpisode] | dict[int, None]", most: int) -> None:
+    for mark in list(islice(memory, max(len(memory) - most, 0))):
+        del memory[mark]
