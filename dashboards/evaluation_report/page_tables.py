@@ -1,0 +1,130 @@
+"""The tables of the page."""
+
+from collections.abc import Callable, Sequence
+from html import escape
+
+from dashboards.evaluation_report.group_rows import GroupRow
+from dashboards.evaluation_report.readable_text import MISSING, figure_text, name_text, p_text, share_text
+from dashboards.evaluation_report.report_numbers import ReportNumbers
+from dashboards.evaluation_report.report_selection import own
+from dashboards.evaluation_report.report_statistics import Interval
+from dashboards.evaluation_report.stress_rows import StressRow
+from stream_processors.evaluation_json import ResilienceJson
+
+_NAMES = 3
+
+
+def summary_table(numbers: ReportNumbers) -> str:
+    """A row for each family, method and version."""
+    headings = ("family", "method", "version", "episodes", "success", "C_rec clean", "C_rec disturbed", "Mann–Whitney")  # noqa: RUF001
+    more = ("Spearman ρ", "λ*", "first breach", "β", "β 95 %", "β unpaired", "contract broken")  # noqa: RUF001
+    rows = []
+    for row in numbers.groups:
+        known = own(numbers.evaluation.resilience, row)
+        rows.append([*_names(row), *_summary(row, known[0] if known else None)])
+    return _table([*headings, *more], rows)
+
+
+def stress_table(rows: Sequence[StressRow]) -> str:
+    """A row for each family, method, version and stress."""
+    headings = ("family", "method", "version", "λ", "episodes", "success", "C_rec mean", "C_rec median")
+    more = ("stability loss ℓ", "lost cycles", "window steps", "M_f")  # noqa: RUF001
+    return _table([*headings, *more], [[*_names(row), *_stress(row)] for row in rows])
+
+
+def navigation_table(resilience: Sequence[ResilienceJson]) -> str:
+    """A row for each family, method, version and kind of attack; empty where no episode said of its path."""
+    rows = [
+        [
+            *_names(row),
+            escape(name_text(kind)),
+            str(s.episodes),
+            share_text(s.success_rate),
+            figure_text(s.spl),
+            figure_text(s.sel),
+            share_text(s.goal_completion),
+        ]
+        for row in resilience
+        for kind, s in row.navigation.items()
+        if s.episodes
+    ]
+    headings = ("family", "method", "version", "attack", "episodes", "SR", "SPL", "SEL", "goal completion")
+    return _table(headings, rows) if rows else ""
+
+
+def _names(row: GroupRow | StressRow | ResilienceJson) -> list[str]:
+    return [escape(name_text(name)) for name in (row.family, row.method, row.version)]
+
+
+def _summary(row: GroupRow, known: ResilienceJson | None) -> list[str]:
+    comparison, correlation = row.comparison, row.correlation
+    cells = [
+        str(row.episodes),
+        share_text(None if known is None else known.success_rate),
+        _interval(row.clean_cost_mean, figure_text, f"n = {row.clean}"),
+        _interval(row.disturbed_cost_mean, figure_text, f"n = {row.disturbed}"),
+        MISSING if comparison is None else p_text(comparison.p),
+        MISSING if correlation is None else f"{correlation.rho:.2f}<small>{p_text(correlation.p)}</small>",
+    ]
+    if known is None:
+        return [*cells, *[MISSING] * 6]
+    return [
+        *cells,
+        _capacity(row, known),
+        figure_text(known.first_breach),
+        *map(figure_text, (known.beta, known.beta_p95, known.beta_unpaired)),
+        f"{known.violations} of {known.episodes}" if known.episodes else MISSING,
+    ]
+
+
+def _capacity(row: GroupRow, known: ResilienceJson) -> str:
+    if known.capacity is None:
+        return "too few episodes"
+    shown = '<span class="bad">none</span>' if known.capacity_flag == "none" else f"{known.capacity:g}"
+    if row.capacity_interval is None:
+        return shown
+    return f"{shown}<small>{row.capacity_interval.low:g} to {row.capacity_interval.high:g}</small>"
+
+
+def _stress(row: StressRow) -> list[str]:
+    left_out = [f"{count} {what}" for count, what in ((row.censored, "censored"), (row.unscored, "unscored")) if count]
+    margin = figure_text(row.margin)
+    if row.margin is not None and not row.sufficient:
+        margin += "<small>too few</small>"
+    elif row.margin is not None and row.margin < 0:
+        margin = f'<span class="bad">{margin}</span>'
+    return [
+        f"{row.stress:g}",
+        f"{row.episodes}" + (f"<small>{', '.join(left_out)}</small>" if left_out else ""),
+        _interval(row.success_rate, share_text),
+        _interval(row.recovery_cost_mean, figure_text),
+        _interval(row.recovery_cost_median, figure_text),
+        _interval(row.stability_loss_mean, figure_text),
+        figure_text(row.lost_cycles_mean),
+        figure_text(row.window_length_mean),
+        margin,
+    ]
+
+
+def _interval(interval: Interval | None, text: Callable[[float | None], str], otherwise: str = "") -> str:
+    if interval is None:
+        return MISSING
+    if interval.low is None or interval.high is None:
+        return text(interval.value) + (f"<small>{otherwise}</small>" if otherwise else "")
+    return f"{text(interval.value)}<small>{text(interval.low)} to {text(interval.high)}</small>"
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are HTML already; the first ones are names, and the very first heads its row."""
+    head = "".join(f"<th{_name(place)} scope=col>{heading}</th>" for place, heading in enumerate(headings))
+    body = "\n".join(f"<tr>{''.join(_cell(place, cell) for place, cell in enumerate(row))}</tr>" for row in rows)
+    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+    return f'<div class="sheet" tabindex="0">{table}</div>'
+
+
+def _cell(place: int, cell: str) -> str:
+    return f"<th{_name(0)} scope=row>{cell}</th>" if place == 0 else f"<td{_name(place)}>{cell}</td>"
+
+
+def _name(place: int) -> str:
+    return ' class="name"' if place < _NAMES else ""

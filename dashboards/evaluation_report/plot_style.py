@@ -1,0 +1,120 @@
+"""How plots look, and how one becomes SVG inside the page: the same bytes for the same numbers.
+
+Plots are drawn in stand-in colours, which are then replaced by the page's own (CSS variables): so they follow the
+reader's light or dark. The palette keeps apart under the common kinds of colour-blindness; marks differ in shape too.
+"""
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+INK, MUTED, GRID, SURFACE = "#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04"
+SERIES = ("#0a0b11", "#0a0b12", "#0a0b13", "#0a0b14", "#0a0b15", "#0a0b16")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+_VARIABLES = {
+    INK: "ink",
+    MUTED: "muted",
+    GRID: "grid",
+    SURFACE: "surface",
+    **{colour: f"series-{number}" for number, colour in enumerate(SERIES, start=1)},
+}
+PANEL_WIDTH, PANEL_HEIGHT = 4.2, 2.9
+"""Inches of 72 points. A phone shows a panel at about this size, so letters stay as large as text."""
+
+# Laid over the defaults of Matplotlib: no settings of the user get into a report.
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "springback",
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "text.parse_math": False,
+    "text.color": INK,
+    "axes.facecolor": "none",
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.unicode_minus": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.8,
+    "hatch.linewidth": 0.6,
+}
+_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A plot with its title, which says what one sees, and a note below. All three are plain text but `svg`."""
+
+    title: str
+    svg: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlotSection:
+    """Plots of one kind. `missing` says why there is none, or which are left out."""
+
+    heading: str
+    explanation: str
+    panels: Sequence[Panel]
+    missing: Sequence[str] = ()
+
+
+def draw(
+    plot: Callable[[Axes], None], *, height: float = PANEL_HEIGHT, width: float = PANEL_WIDTH, polar: bool = False
+) -> str:
+    """What `plot` draws onto axes, as an SVG element without a size of its own.
+
+    Args:
+        plot: draws onto the axes that it is given.
+        height: in inches.
+        width: in inches.
+        polar: whether the axes are polar.
+    """
+    # A name in a script that the measuring font lacks is fine: the browser draws it with its own fonts.
+    with style.context(["default", _STYLE]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
+        figure = Figure(figsize=(width, height), layout="constrained", facecolor="none")
+        plot(figure.add_subplot(polar=polar))
+        written = io.StringIO()
+        figure.savefig(written, format="svg", metadata=_NO_METADATA)
+    return _for_the_page(written.getvalue())
+
+
+def unique_ids(svg: str, prefix: str) -> str:
+    """The element with its ids and the references to them made its own: many share one page."""
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    return re.sub(r'(url\(|href=")#', rf"\1#{prefix}-", svg)
+
+
+def series_style(number: int) -> dict[str, Any]:
+    """Colour and marker of the n-th series."""
+    return {"color": SERIES[number % len(SERIES)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def _for_the_page(document: str) -> str:
+    svg = document[document.index("<svg") :]
+    svg = re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", r'<svg \1 aria-hidden="true">', svg, count=1)
+    svg = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
+    svg = svg.replace("xlink:href", "href").replace("'DejaVu Sans'", "system-ui, sans-serif")
+    for colour, variable in _VARIABLES.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    return svg.strip()

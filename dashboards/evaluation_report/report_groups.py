@@ -1,0 +1,102 @@
+"""What a report compares: the episodes of one family, method and version, and which of them are clean."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from stream_processors.resilience.aggregate_config import AggregateConfig
+from stream_processors.resilience.family_readings import FamilyReading
+from stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, EpisodeTraits, WindowReading
+from stream_processors.resilience.stress_capacity import nearest_point
+from stream_processors.resilience.stress_operator import UNPERTURBED, StressPlace, stress_place
+
+Identity = tuple[str, str, str]
+"""Family, method and version; the version is `evolution` where versions are the stress."""
+
+
+@dataclass(slots=True)
+class ReportGroup:
+    """The episodes of one family, method and version, in an order that does not depend on how they arrived.
+
+    `reading` is what the aggregation of the families knows of the group, None where it was not asked. `config` is what
+    it was made with.
+    """
+
+    identity: Identity
+    config: AggregateConfig
+    summaries: list[EpisodeSummary] = field(default_factory=list)
+    windows: list[WindowReading] = field(default_factory=list)
+    reading: FamilyReading | None = None
+
+    @property
+    def scored(self) -> list[EpisodeSummary]:
+        """The episodes that were seen to end and that a baseline could score: all that cost figures are taken of."""
+        return [summary for summary in self.summaries if not summary.censored and summary.recovery_cost is not None]
+
+    @property
+    def ended(self) -> list[EpisodeSummary]:
+        """The episodes that were seen to end."""
+        return [summary for summary in self.summaries if not summary.censored]
+
+    @property
+    def whole_windows(self) -> list[WindowReading]:
+        """The windows that were not censored."""
+        return [window for window in self.windows if window.state != "censored"]
+
+    @property
+    def grid(self) -> Sequence[float]:
+        """The points that stress goes to."""
+        return self.config.grid
+
+    def stress(self, traits: EpisodeTraits) -> float:
+        """The stress that an episode ran under."""
+        return _place(traits, self.config).stress
+
+    def point(self, traits: EpisodeTraits) -> float:
+        """The point of the stress grid that an episode belongs to."""
+        return nearest_point(self.stress(traits), self.grid)
+
+    def is_clean(self, traits: EpisodeTraits) -> bool:
+        """Whether an episode ran undisturbed: a reference, or one with neither stress nor a perturbation."""
+        role = _place(traits, self.config).role
+        untouched = traits.perturbation in UNPERTURBED and traits.stress == traits.magnitude == 0
+        return role == "reference" or (role == "neither" and untouched)
+
+
+def costs(summaries: Iterable[EpisodeSummary]) -> list[float]:
+    """The recovery costs of those that have one."""
+    return [summary.recovery_cost for summary in summaries if summary.recovery_cost is not None]
+
+
+def groups_of(
+    summaries: Iterable[EpisodeSummary],
+    windows: Iterable[WindowReading],
+    readings: Iterable[FamilyReading],
+    config: AggregateConfig,
+) -> list[ReportGroup]:
+    """The groups, by family, method and version. Open windows are passed over; so is a reading without an episode."""
+    found: dict[Identity, ReportGroup] = {}
+    windows_of: dict[Identity, list[WindowReading]] = defaultdict(list)
+    for summary in sorted(summaries, key=lambda summary: _order(summary.identity)):
+        identity = _identity(summary.traits, config)
+        found.setdefault(identity, ReportGroup(identity, config)).summaries.append(summary)
+    for window in sorted(windows, key=lambda window: (_order(window.key), window.number)):
+        if window.state != "open":
+            windows_of[_identity(window.traits, config)].append(window)
+    reading_of = {reading.identity: reading for reading in readings}
+    for identity, group in found.items():
+        group.windows = windows_of[identity]
+        group.reading = reading_of.get(identity)
+    return [found[identity] for identity in sorted(found)]
+
+
+def _place(traits: EpisodeTraits, config: AggregateConfig) -> StressPlace:
+    return stress_place(traits, config.contract(traits.family))
+
+
+def _identity(traits: EpisodeTraits, config: AggregateConfig) -> Identity:
+    return traits.family, *_place(traits, config).group
+
+
+def _order(key: EpisodeKey) -> tuple[str, str, str]:
+    return key.agent, key.session, key.episode
