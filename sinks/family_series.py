@@ -6,7 +6,7 @@ Labels whose values come from settings or producers are bounded here, for each f
 from collections.abc import Iterable, Mapping
 from typing import get_args
 
-from sinks.label_values import LabelValue, clean_label_value, closed_label_value
+from sinks.label_values import OTHER_VALUE, LabelValue, clean_label_value, closed_label_value
 from sinks.metric_series import Labels, MetricSeries
 from stream_processors.resilience import family_metrics as metrics
 from stream_processors.resilience import navigation_metrics as navigation
@@ -20,14 +20,13 @@ from stream_processors.resilience.family_readings import (
     StressMargin,
 )
 from stream_processors.resilience.metric_spec import MetricSpec
+from stream_processors.resilience.navigation_safety import ALL_KINDS, OTHER_KINDS
 
 STRESS_LEVELS = 21
 """Stress levels of a family with series of their own, the lowest first: a grid of steps of 0.05."""
 
-ATTACKS = 10
-"""Attack kinds of a family with series of their own, in the order of their names, besides `all`."""
-
-ALL_ATTACKS = "all"
+ATTACKS = 16
+"""Attack kinds of a family with series of their own, in the order of their names, besides `all` and `other`."""
 
 FamilySeries = Mapping[str, Mapping[Labels, float]]
 """By the metric's name, and by the label values that follow the family's, the value."""
@@ -122,9 +121,11 @@ def _put_margins(found: _Found, margins: Iterable[StressMargin]) -> None:
 
 
 def _put_navigation(found: _Found, by_attack: Mapping[str, NavigationScores]) -> None:
-    kinds = sorted(by_attack.keys() - {ALL_ATTACKS})
-    for kind in (*kinds[:ATTACKS], *(by_attack.keys() & {ALL_ATTACKS})):
-        scores, label = by_attack[kind], clean_label_value(kind)
+    together = by_attack.keys() & {ALL_KINDS, OTHER_KINDS}
+    kinds = sorted(by_attack.keys() - together)
+    for kind in (*kinds[:ATTACKS], *sorted(together)):
+        # The reading itself calls by `other` what it has no room for: that is our own word here, not an id.
+        scores, label = by_attack[kind], OTHER_VALUE if kind == OTHER_KINDS else clean_label_value(kind)
         found.put(navigation.NAVIGATION_EPISODES, scores.episodes, label)
         found.put(navigation.NAVIGATION_SUCCESS, scores.success_rate, label)
         found.put(navigation.NAVIGATION_SPL, scores.spl, label)

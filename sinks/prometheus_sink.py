@@ -28,7 +28,7 @@ class SeriesBounds(NamedTuple):
         agents: agents with series of their own (six each).
         agent_ttl_s: silence after which an agent's series go away.
         groups: distinct (family, method, version); each has at most some 500 series, mostly fewer than 100,
-            and in the metrics of families at most some 250 more, mostly fewer than 100.
+            and in the metrics of families at most some 300 more, mostly some 100.
         reasons: distinct reasons of dead letters.
         remembered: identities remembered of each kind of reading, about 150 bytes each.
         remembered_agents: agents whose last counts are remembered, some 500 bytes each.

@@ -229,10 +229,15 @@ def test_stress_levels_and_attacks_are_bounded(family: Make) -> None:
         for number in range(many)
     )
     navigation = {f"attack-{number:04}": NavigationScores(episodes=1) for number in range(many)}
-    page = Families().after(family(margins=margins, navigation={**navigation, "all": NavigationScores(episodes=many)}))
+    together = {"all": NavigationScores(episodes=many), "other": NavigationScores(episodes=9)}
+    page = Families().after(family(margins=margins, navigation={**navigation, **together}))
     assert list(page.of("stress_margin"))[:2] == ["0.001", "0.002"]
     assert len(page.of("stress_margin")) == STRESS_LEVELS
-    assert page.of("navigation_episodes") == {**{f"attack-{number:04}": 1 for number in range(ATTACKS)}, "all": many}
+    assert page.of("navigation_episodes") == {
+        **{f"attack-{number:04}": 1 for number in range(ATTACKS)},
+        "all": many,
+        "other": 9,
+    }
     assert page("exporter_overflow_readings_total", bound="stress") == 1
     assert page("exporter_overflow_readings_total", bound="attack") == 1
 
