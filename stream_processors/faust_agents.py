@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import faust
 
+from stream_processors.aggregate_families import AggregateFamilies, AggregateState
 from stream_processors.baseline_feed import BaselineSource
 from stream_processors.exact_stage import ExactStage
 from stream_processors.faust_port import FaustPort
@@ -15,22 +16,32 @@ from stream_processors.resilience.tracker_state import TrackerState
 from stream_processors.settings import WorkerSettings
 from stream_processors.stage_port import Arrival
 from stream_processors.stage_reducer import StageEvent, StageReducer
-from stream_processors.topics import BASELINES_TABLE, CONTRIBUTIONS, STEPS, STEPS_TABLE, topic_name
+from stream_processors.topics import (
+    BASELINES_TABLE,
+    CONTRIBUTIONS,
+    FAMILIES_TABLE,
+    STEPS,
+    STEPS_TABLE,
+    SUMMARIES,
+    topic_name,
+)
 from stream_processors.track_steps import TrackSteps
 
 S = TypeVar("S")
 
 
 class Stages(NamedTuple):
-    """The stages of a worker, and the learner's reducer, which counts what it ignores."""
+    """The stages of a worker, and the reducers of two of them, which count what they pass over."""
 
     track_steps: ExactStage[TrackerState]
     learn_baselines: ExactStage[LearnerState]
+    aggregate_families: ExactStage[AggregateState]
     learner: LearnBaselines
+    families: AggregateFamilies
 
-    def both(self) -> tuple[ExactStage[Any], ExactStage[Any]]:
+    def all(self) -> tuple[ExactStage[Any], ExactStage[Any], ExactStage[Any]]:
         """The stages themselves."""
-        return self.track_steps, self.learn_baselines
+        return self.track_steps, self.learn_baselines, self.aggregate_families
 
 
 def add_stages(
@@ -45,18 +56,27 @@ def add_stages(
         on_failure: told of the exception that an agent died of.
     """
     config = settings.resilience
-    learner = LearnBaselines(config.baseline)
+    learner, families = LearnBaselines(config.baseline), AggregateFamilies(config.aggregate)
     stages = Stages(
         add_stage(
-            app, settings, "track_steps", STEPS, STEPS_TABLE, TrackSteps(config, baselines.current),
+            app, settings, "track_steps", *steps_source(settings), TrackSteps(config, baselines.current),
             lambda key: hash_of(key) % settings.buckets, baselines, on_failure,
         ),
         add_stage(
             app, settings, "learn_baselines", CONTRIBUTIONS, BASELINES_TABLE, learner, hash_of, baselines, on_failure
         ),
+        add_stage(
+            app, settings, "aggregate_families", SUMMARIES, FAMILIES_TABLE, families, hash_of, baselines, on_failure
+        ),
         learner,
+        families,
     )  # fmt: skip
     return stages
+
+
+def steps_source(settings: WorkerSettings) -> tuple[str, str]:
+    """The topic that steps are read from, and the table of their state: offsets of one mean nothing in the other."""
+    return (JUDGED_STEPS, JUDGED_STEPS_TABLE) if settings.judged else (STEPS, STEPS_TABLE)
 
 
 def add_stage(

@@ -127,7 +127,7 @@ async def _run(settings: WorkerSettings, ready_file: Path | None) -> None:
             baselines.run(),
             _serve(app),
             readiness.watch(on_ready),
-            *(_tick(stage, readiness, settings.tick_interval_s) for stage in stages.both()),
+            *(_tick(stage, readiness, settings.tick_interval_s) for stage in stages.all()),
         )
         _log.info("stopping reason=signal")
 
@@ -219,7 +219,8 @@ def _report(app: faust.App, stages: Stages, readiness: Readiness, baselines: Bas
         "generation": app.consumer_generation_id,
         "baseline_version": baselines.version,
         "ignored_contributions": stages.learner.ignored,
-        "stages": {stage.name: stage.counts.report() for stage in stages.both()},
+        "groups_let_go": stages.families.groups_let_go,
+        "stages": {stage.name: stage.counts.report() for stage in stages.all()},
     }
 
 

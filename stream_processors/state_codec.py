@@ -5,7 +5,8 @@ Faust, they are decoded here, and a record that cannot be read is an error that 
 """
 
 import zlib
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -134,8 +135,8 @@ class _Versioned(msgspec.Struct):
     schema_version: int
 
 
-def decode_versioned(data: bytes, kind: type[T], version: int) -> T:
-    """A reducer's own state, a struct that carries its `schema_version`.
+def decode_versioned(data: bytes, kind: type[T], version: int, dec_hook: Callable[[type, Any], Any] | None = None) -> T:
+    """A reducer's own state, a struct that carries its `schema_version`. `dec_hook` is msgspec's.
 
     Raises:
         StateFormatError: it is of another version, or cannot be read.
@@ -144,7 +145,7 @@ def decode_versioned(data: bytes, kind: type[T], version: int) -> T:
     try:
         found = msgspec.msgpack.decode(data, type=_Versioned).schema_version
         if found == version:
-            return msgspec.msgpack.decode(data, type=kind)
+            return msgspec.msgpack.decode(data, type=kind, dec_hook=dec_hook)
     except msgspec.DecodeError as error:
         message = f"{what} ({len(data)} bytes) cannot be read: {error}. Its changelog is damaged: restore the topic."
         raise StateFormatError(message) from error

@@ -12,9 +12,11 @@ from stream_processors.errors import TopicDeclarationError, TopicMismatchError
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
 LARGEST_RECORD_BYTES = 16 * 1024 * 1024
+LARGEST_JUDGED_BYTES = LARGEST_RECORD_BYTES // 4
 _DECLARE_TIMEOUT_S = 30.0
 
 STEPS = "steps"
+JUDGED_STEPS = "judged-steps"
 DEAD_LETTER = "steps-dead-letter"
 CONTRIBUTIONS = "baseline-contributions"
 BASELINES = "stage-baselines"
@@ -25,7 +27,9 @@ STATUS = "agent-status"
 GUIDANCE = "guidance"
 
 STEPS_TABLE = "steps-state"
+JUDGED_STEPS_TABLE = "judged-steps-state"
 BASELINES_TABLE = "baselines-state"
+FAMILIES_TABLE = "families-state"
 
 
 class TopicSpec(NamedTuple):
@@ -70,6 +74,8 @@ TOPICS: tuple[TopicSpec, ...] = (
         largest_bytes=LARGEST_RECORD_BYTES // 16,
         extra=(("message.timestamp.type", "LogAppendTime"),),
     ),
+    # Larger by the scores. Its records keep the time at which they came into `steps`.
+    TopicSpec(JUDGED_STEPS, "producer", "delete", 7 * _DAY_MS, largest_bytes=LARGEST_JUDGED_BYTES),
     TopicSpec(DEAD_LETTER, "producer", "delete", 30 * _DAY_MS),
     TopicSpec(CONTRIBUTIONS, "family", "delete", 7 * _DAY_MS),
     # A family's own record follows its cells, so whoever reads it has read them.
@@ -100,7 +106,7 @@ def worker_topics(app_id: str) -> tuple[TopicSpec, ...]:
     """The changelogs that hold the worker's state. Their names carry the application's id instead of the prefix."""
     return tuple(
         TopicSpec(changelog_name(app_id, table), "partition/bucket", "compact", extra=_STATE)
-        for table in (STEPS_TABLE, BASELINES_TABLE)
+        for table in (STEPS_TABLE, BASELINES_TABLE, FAMILIES_TABLE)
     )
 
 

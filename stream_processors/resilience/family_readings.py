@@ -65,6 +65,7 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
         beta_by_kind: the sup by perturbation kind.
         beta_unpaired: the same ratio against the family's mean reference loss: an estimate for fleets without twins.
         pairs: perturbed episodes that had their clean twin; `tasks_let_go`: unpaired tasks that memory had no room for.
+        unmeasured: perturbed episodes without magnitude or stress, which can be no pair: nothing to divide by.
         capacity: lambda*_f, 0 with flag `none` where no stress level holds, None with `insufficient` where no bin has
             enough episodes.
         first_breach: the smallest stress of a sufficient bin with a negative margin.
@@ -101,6 +102,7 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
     in_breach: bool
     breaches: int
     navigation: dict[str, NavigationScores]
+    unmeasured: int = 0
     schema_version: int = READING_SCHEMA_VERSION
 
     @property

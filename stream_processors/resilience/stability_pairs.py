@@ -51,6 +51,7 @@ class StabilityFigures(NamedTuple):
     beta_unpaired: float | None
     pairs: int
     tasks_let_go: int
+    unmeasured: int
 
 
 class StabilityPairs(msgspec.Struct, kw_only=True):
@@ -115,6 +116,7 @@ class StabilityPairs(msgspec.Struct, kw_only=True):
             beta_unpaired=self._unpaired(),
             pairs=len(all_ratios),
             tasks_let_go=self.let_go,
+            unmeasured=self.unmeasured,
         )
 
     def _task(self, task: str, memory: int) -> TaskLosses:

@@ -40,10 +40,11 @@ class BreachState(msgspec.Struct, kw_only=True):
         return True
 
     def end(self) -> bool:
-        """Nothing is active any more. Returns whether that ended a breach."""
-        ended = self.active
+        """Nothing runs any more. Returns whether that ended a breach."""
+        if not self.active:
+            return False
         self.active, self.streak = False, 0
-        return ended
+        return True
 
 
 def nearest_point(stress: float, grid: Sequence[float]) -> float:
