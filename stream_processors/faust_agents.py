@@ -20,6 +20,8 @@ from stream_processors.topics import (
     BASELINES_TABLE,
     CONTRIBUTIONS,
     FAMILIES_TABLE,
+    JUDGED_STEPS,
+    JUDGED_STEPS_TABLE,
     STEPS,
     STEPS_TABLE,
     SUMMARIES,
