@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands import baseline, demo, evaluate, export, record, replay, schema, topics, up, worker
+from deploy.commands import baseline, compare, demo, evaluate, export, judge, record, replay, schema, topics, up, worker
 
 _ABOUT = """Live resilience telemetry for embodied agents: from step events on Kafka to recovery costs in Prometheus.
 
@@ -30,8 +30,8 @@ def build_app() -> typer.Typer:
     app.callback()(_global_options)
     for panel, commands in {
         "On one machine": (demo.demo, up.up),
-        "The parts": (worker.worker, export.export, topics.topics),
-        "Recordings": (record.record, replay.replay, evaluate.evaluate),
+        "The parts": (worker.worker, judge.judge, export.export, topics.topics),
+        "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare),
         "Reference": (schema.schema,),
     }.items():
         for command in commands:

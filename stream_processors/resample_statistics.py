@@ -16,6 +16,7 @@ from stream_processors.resilience.signals import Floats, Ints
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+_BLOCK_CELLS = 4_000_000
 
 
 class Interval(NamedTuple):
@@ -51,8 +52,22 @@ def bootstrap_interval(
     if not len(sample):
         return None
     number, count = cluster_numbers(clusters if clusters is not None else [str(i) for i in range(len(sample))])
-    weights = cluster_weights(np.zeros(count, dtype=np.int64), seed=seed, resamples=resamples)[:, number]
-    return percentile_interval((statistic or weighted_mean)(sample, weights), confidence)
+    weights = cluster_weights(np.zeros(count, dtype=np.int64), seed=seed, resamples=resamples)
+    chosen = statistic or weighted_mean
+    return percentile_interval(resampled(lambda own: chosen(sample, own), weights, number), confidence)
+
+
+def resampled(statistic: Callable[[Floats], Floats], weights: Floats, number: Ints) -> Floats:
+    """A statistic of every resample, a block of them at a time, so that large samples fit into memory.
+
+    Args:
+        statistic: from the values' weights (b, n) to the statistic of each resample, (b,) or (b, d).
+        weights: of the clusters (resamples, k).
+        number: the cluster of each value (n,).
+    """
+    rows = max(1, _BLOCK_CELLS // max(len(number), 1))
+    blocks = [statistic(weights[start : start + rows, number]) for start in range(0, len(weights), rows)]
+    return np.concatenate(blocks)
 
 
 def cluster_numbers(clusters: Sequence[str]) -> tuple[Ints, int]:

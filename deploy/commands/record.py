@@ -36,6 +36,16 @@ def record(
         str, typer.Option(metavar="LIST", help="Severities in [0, 1]; 0 is clean, and the reference.")
     ] = "0,0.2,0.4,0.6,0.8,1",
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same episodes.")] = 0,
+    agent_version: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="What the agents' version is called; minigrid's if not given."),
+    ] = None,
+    replan_s: Annotated[
+        float,
+        typer.Option(
+            "--replan", min=0.0, metavar="SECONDS", help="How long a new plan takes an agent that has lost its own."
+        ),
+    ] = 0.5,
 ) -> None:
     """Play BabyAI agents, clean and under perturbations, into a recording that `evaluate` and `replay` take.
 
@@ -43,6 +53,7 @@ def record(
 
     Example: springback record --episodes 5 --stresses 0,0.8 babyai.frames.jsonl.gz
     """
+    from producers.babyai_testbed.simulated_time import CostModel
     from producers.babyai_testbed.task_families import FAMILIES
     from producers.babyai_testbed.testbed_recording import record as record_testbed
 
@@ -53,5 +64,13 @@ def record(
     if file.exists():
         message = f"{file} exists already; remove it or choose another name"
         raise typer.BadParameter(message, param_hint="FILE")
-    made = record_testbed(file, episodes=episodes, families=families, stresses=_stresses(stresses), seed=seed)
+    made = record_testbed(
+        file,
+        episodes=episodes,
+        families=families,
+        stresses=_stresses(stresses),
+        seed=seed,
+        version=agent_version,
+        costs=CostModel(replan_s=replan_s),
+    )
     typer.echo(f"Recorded {made.episodes} episodes ({made.successes} successes, {made.steps} steps) in {made.path}")

@@ -56,6 +56,7 @@ def play(
     start_s: float = DEFAULT_START_S,
     clock: SimulatedClock | None = None,
     costs: CostModel | None = None,
+    version: str | None = None,
 ) -> Generator[PlayedStep]:
     """Plays a task into an emitter, a step for each item that is taken; the arguments alone decide what is reported.
 
@@ -71,6 +72,7 @@ def play(
         start_s: the simulated instant at which the episode starts, s UTC epoch.
         clock: the clock to use, and to move on, in place of a new one at `start_s`.
         costs: what planning and looking take.
+        version: of the agent; minigrid's if None, for its bot is part of minigrid.
 
     Raises:
         ValueError: the stress is outside [0, 1], or there is stress and no kind of perturbation.
@@ -91,7 +93,7 @@ def play(
         episode=episode,
         task=task.task_id,
         method=METHOD,
-        version=minigrid.__version__,
+        version=minigrid.__version__ if version is None else version,
         reference=clean,
         stress=stress,
         perturbation="none" if clean else perturbation,

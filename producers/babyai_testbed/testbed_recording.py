@@ -7,7 +7,7 @@ from pathlib import Path
 
 from producers.babyai_testbed.episode_plan import STRESSES, plan_episodes
 from producers.babyai_testbed.episode_play import DEFAULT_START_S, play
-from producers.babyai_testbed.simulated_time import SimulatedClock
+from producers.babyai_testbed.simulated_time import CostModel, SimulatedClock
 from producers.babyai_testbed.task_families import FAMILIES
 from producers.errors import PublishError
 from producers.recording_publisher import JsonLinesPublisher
@@ -38,6 +38,8 @@ def record(
     seed: int = 0,
     start_s: float = DEFAULT_START_S,
     frame_steps: int = 64,
+    version: str | None = None,
+    costs: CostModel | None = None,
 ) -> TestbedRecording:
     """Plays so many episodes per family and stress into a file; the same arguments make the same frames.
 
@@ -51,6 +53,8 @@ def record(
         seed: of the sequences of tasks.
         start_s: simulated instant of the first step, s UTC epoch.
         frame_steps: steps per frame at most; an episode's end begins a new frame too.
+        version: of the agents; minigrid's if None.
+        costs: what their planning and looking take.
 
     Raises:
         FileExistsError: there is such a file already.
@@ -82,6 +86,8 @@ def record(
                 stress=episode.stress,
                 perturbation=episode.perturbation,
                 clock=clock,
+                costs=costs,
+                version=version,
             ):
                 steps += 1
                 successes += step.outcome == "success"

@@ -4,6 +4,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from producers.babyai_testbed.episode_plan import plan_episodes
@@ -158,6 +159,18 @@ def test_recordings_of_the_same_arguments_are_byte_identical(tmp_path: Path) -> 
     assert max(frame.n_steps for frame in frames) == 16
     other = record(tmp_path / "c.jsonl", episodes=2, stresses=(0.0, 0.8), seed=10, frame_steps=16)
     assert hashlib.sha256(other.path.read_bytes()).hexdigest() not in digests
+
+
+def test_a_recording_names_its_version_and_has_its_costs(tmp_path: Path) -> None:
+    steps: dict[str, list[StepFrame]] = {}
+    for version, costs in (("1", None), ("2", CostModel(look_s=5.0))):
+        path = tmp_path / f"{version}.jsonl"
+        record(path, episodes=1, families=["navigation"], stresses=(0.0,), version=version, costs=costs)
+        steps[version] = [part.frame for part in read_frames([path])]
+        assert {header.version for frame in steps[version] for header in frame.episodes} == {version}
+    looked = [frames[0].steps["perception_s"] for frames in steps.values()]
+    assert (np.asarray(looked[1]) >= 5.0).all()
+    assert (np.asarray(looked[0]) < 1.0).all()
 
 
 def test_a_recording_is_not_written_over_another(tmp_path: Path) -> None:

@@ -1,0 +1,113 @@
+"""How a metric differs between two versions of one family and method, with its bootstrap interval and verdict."""
+
+import zlib
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from stream_processors.resample_statistics import cluster_weights, mann_whitney_p, percentile_interval, resampled
+from stream_processors.resilience.signals import Floats, Ints
+from stream_processors.version_contract import METRICS, VersionContract
+from stream_processors.version_sample import STATISTICS, Statistic, VersionSample, mix_weights
+
+Verdict = Literal["ok", "breach", "undetermined", "unchecked"]
+_ROUNDING = 1e-9
+
+
+class MetricChange(msgspec.Struct, frozen=True, kw_only=True):
+    """How one metric has changed. None stands for what could not be determined.
+
+    Attributes:
+        stress: the stress level of a margin; None for metrics over all levels.
+        difference: the candidate's value less the baseline version's.
+        low, high: its bootstrap interval.
+        p_value: of the Mann-Whitney test, for metrics that single episodes or windows have.
+        allowance: by how much the metric may get worse, in its own unit; None where it is not checked.
+    """
+
+    metric: str
+    stress: float | None
+    baseline: float | None
+    candidate: float | None
+    difference: float | None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    allowance: float | None = None
+    verdict: Verdict = "unchecked"
+
+
+class ResampledPair:
+    """The two samples of a group under the same draws of tasks. Row 0 of the weights is the samples as they are."""
+
+    def __init__(
+        self, group: tuple[str, str], baseline: VersionSample, candidate: VersionSample, contract: VersionContract
+    ) -> None:
+        self.family = group[0]
+        self.baseline, self.candidate, self.contract = baseline, candidate, contract
+        self._mix = mix_weights(candidate, like=baseline)
+        own, other = set(baseline.task), set(candidate.task)
+        number = {task: i for i, task in enumerate(sorted(own | other))}
+        strata = np.array([(task in own) + 2 * (task in other) for task in number], dtype=np.int64)
+        seed = zlib.crc32("\0".join([str(contract.seed), *group]).encode("utf-8", "surrogatepass"))
+        drawn = cluster_weights(strata, seed=seed, resamples=contract.resamples)
+        self._weights = np.concatenate([np.ones((1, len(number))), drawn])
+        self._numbers = _numbers(baseline, number), _numbers(candidate, number)
+
+    def changes(self) -> Iterator[MetricChange]:
+        """How each metric has changed."""
+        for name, statistic in STATISTICS.items():
+            yield self._measure(name, statistic)
+
+    def _measure(self, metric: str, statistic: Statistic) -> MetricChange:
+        before = resampled(lambda w: statistic.value(self.baseline, w), self._weights, self._numbers[0])
+        after = resampled(lambda w: statistic.value(self.candidate, w * self._mix), self._weights, self._numbers[1])
+        fewest = min(_tasks(sample, statistic) for sample in (self.baseline, self.candidate))
+        p_value = None
+        if statistic.values is not None:
+            p_value = mann_whitney_p(statistic.values(self.baseline), statistic.values(self.candidate))
+        return self._change(metric, None, before, after, fewest >= self.contract.least_tasks, p_value)
+
+    def _change(
+        self, metric: str, stress: float | None, before: Floats, after: Floats, enough: bool, p_value: float | None
+    ) -> MetricChange:
+        change = MetricChange(
+            metric=metric,
+            stress=stress,
+            baseline=_number(before[0]),
+            candidate=_number(after[0]),
+            difference=_number(after[0] - before[0]),
+            p_value=p_value,
+        )
+        interval = percentile_interval((after - before)[1:], self.contract.confidence)
+        if change.difference is not None and interval is not None:
+            change = msgspec.structs.replace(change, low=interval.low, high=interval.high)
+        allowed = self.contract.allowance(self.family, metric)
+        if allowed is None:
+            return change
+        if change.baseline is not None:
+            change = msgspec.structs.replace(change, allowance=allowed.of(change.baseline))
+        return msgspec.structs.replace(change, verdict=self._verdict(change, enough))
+
+    def _verdict(self, change: MetricChange, enough: bool) -> Verdict:
+        if not enough or change.difference is None or change.low is None or change.high is None:
+            missed = change.baseline is not None and self.contract.undetermined == "breach"
+            return "breach" if missed else "undetermined"
+        worse = -METRICS[change.metric]
+        worse_by, at_least = worse * change.difference, min(worse * change.low, worse * change.high)
+        bar = (change.allowance or 0.0) + _ROUNDING * (1.0 + abs(change.baseline or 0.0))
+        return "breach" if worse_by > bar and (at_least > bar or self.contract.rule == "point") else "ok"
+
+
+def _numbers(sample: VersionSample, number: dict[str, int]) -> Ints:
+    return np.array([number[task] for task in sample.task], dtype=np.int64)
+
+
+def _tasks(sample: VersionSample, statistic: Statistic) -> int:
+    return len({task for task, known in zip(sample.task, statistic.known(sample).tolist(), strict=True) if known})
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

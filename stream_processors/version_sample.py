@@ -1,0 +1,176 @@
+"""The episodes of one family, method and version as columns, and what a version is judged by, under any weights.
+
+Statistics take the weights of the episodes, a row per resample, and give a value per row, so that all resamples of a
+bootstrap are worked out at once. Censored episodes are left out; of each metric, so are those without a value of it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_processors.resample_statistics import weighted_maximum, weighted_mean, weighted_quantile
+from stream_processors.resilience.readings import EpisodeSummary, WindowReading
+from stream_processors.resilience.signals import Bools, Floats, Ints
+
+BETA_RANK = 0.95
+_EPSILON = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSample:
+    """The episodes of a group that were seen to end. Shape: (n,) each; NaN where an episode has no value.
+
+    Attributes:
+        task: ids of the tasks.
+        level: positions in the stress grid.
+        success: 1 or 0.
+        recovery_cost, stability_loss: C_rec and l.
+        beta: the ratio of equation 6 of a perturbed episode that has a clean twin.
+        window_steps, windows: summed length and number of the rebound windows that were not censored.
+        lengths: of these windows, each by itself, with their episode; both (m,).
+    """
+
+    task: list[str]
+    level: Ints
+    success: Floats
+    recovery_cost: Floats
+    stability_loss: Floats
+    beta: Floats
+    window_steps: Floats
+    windows: Floats
+    lengths: Floats
+    episode_of_length: Ints
+
+
+class Statistic(NamedTuple):
+    """A metric of a sample.
+
+    Attributes:
+        value: from a sample and its episodes' weights (b, n) to the metric (b,).
+        known: which episodes have a part in it (n,).
+        values: what the Mann-Whitney test compares; None for a metric that is no mean over episodes or windows.
+    """
+
+    value: Callable[[VersionSample, Floats], Floats]
+    known: Callable[[VersionSample], Bools]
+    values: Callable[[VersionSample], Floats] | None
+
+
+def sample_of(
+    summaries: Iterable[EpisodeSummary], windows: Iterable[WindowReading], grid: Sequence[float]
+) -> VersionSample:
+    """The sample of one group's episodes and their windows; a stress level goes to the nearest point of the grid."""
+    seen = [summary for summary in summaries if not summary.censored]
+    place = {summary.key: i for i, summary in enumerate(seen)}
+    whole = [window for window in windows if window.state in ("recovered", "unrecovered") and window.key in place]
+    lengths = np.array([float(window.length_steps) for window in whole])
+    episode_of_length = np.array([place[window.key] for window in whole], dtype=np.int64)
+    return VersionSample(
+        task=[summary.traits.task for summary in seen],
+        level=np.array([_level(summary.traits.stress, grid) for summary in seen], dtype=np.int64),
+        success=np.array([float(summary.outcome == "success") for summary in seen]),
+        recovery_cost=_column([summary.recovery_cost for summary in seen]),
+        stability_loss=_column([summary.stability_loss for summary in seen]),
+        beta=_column(_beta_ratios(seen)),
+        window_steps=np.bincount(episode_of_length, lengths, len(seen)).astype(np.float64),
+        windows=np.bincount(episode_of_length, minlength=len(seen)).astype(np.float64),
+        lengths=lengths,
+        episode_of_length=episode_of_length,
+    )
+
+
+def at_levels(sample: VersionSample, levels: Iterable[int]) -> VersionSample:
+    """The sample's episodes at some of the stress levels alone."""
+    kept = np.isin(sample.level, np.array(sorted(levels), dtype=np.int64))
+    kept_length = kept[sample.episode_of_length]
+    return VersionSample(
+        task=[task for task, own in zip(sample.task, kept.tolist(), strict=True) if own],
+        level=sample.level[kept],
+        success=sample.success[kept],
+        recovery_cost=sample.recovery_cost[kept],
+        stability_loss=sample.stability_loss[kept],
+        beta=sample.beta[kept],
+        window_steps=sample.window_steps[kept],
+        windows=sample.windows[kept],
+        lengths=sample.lengths[kept_length],
+        episode_of_length=(np.cumsum(kept) - 1)[sample.episode_of_length[kept_length]],
+    )
+
+
+def mix_weights(sample: VersionSample, like: VersionSample) -> Floats:
+    """Weights that give a sample another's mix of stress levels (direct standardisation). Shape: (n,); mean 1.
+
+    Both must be at the same levels. A version that was recorded under more stress is not worse for that.
+    """
+    most = 1 + int(max(sample.level.max(initial=0), like.level.max(initial=0)))
+    own, other = np.bincount(sample.level, minlength=most), np.bincount(like.level, minlength=most)
+    share = other / max(other.sum(), 1) * own.sum() / np.maximum(own, 1)
+    return np.asarray(share[sample.level], dtype=np.float64)
+
+
+def _level(stress: float, grid: Sequence[float]) -> int:
+    return min(range(len(grid)), key=lambda i: abs(grid[i] - stress))
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _beta_ratios(seen: Sequence[EpisodeSummary]) -> list[float | None]:
+    """|l(rho(z)) - l(z)| / (|rho| + epsilon) of each episode; several references of a task are averaged."""
+    clean: dict[str, list[float]] = defaultdict(list)
+    for summary in seen:
+        if summary.traits.reference and summary.stability_loss is not None:
+            clean[summary.traits.task].append(summary.stability_loss)
+    ratios: list[float | None] = []
+    for summary in seen:
+        traits, loss = summary.traits, summary.stability_loss
+        if traits.reference or loss is None or traits.task not in clean:
+            ratios.append(None)
+        else:
+            ratios.append(abs(loss - fmean(clean[traits.task])) / (traits.magnitude + _EPSILON))
+    return ratios
+
+
+def _known(column: str) -> Callable[[VersionSample], Bools]:
+    return lambda sample: ~np.isnan(getattr(sample, column))
+
+
+def _of_known(column: str, statistic: Callable[[Floats, Floats], Floats]) -> Callable[[VersionSample, Floats], Floats]:
+    def value(sample: VersionSample, weights: Floats) -> Floats:
+        values = getattr(sample, column)
+        known = ~np.isnan(values)
+        return statistic(values[known], weights[:, known])
+
+    return value
+
+
+def _mean(column: str) -> Statistic:
+    known = _known(column)
+    return Statistic(
+        _of_known(column, weighted_mean), known, lambda sample: np.asarray(getattr(sample, column)[known(sample)])
+    )
+
+
+def _window_length(sample: VersionSample, weights: Floats) -> Floats:
+    count = weights @ sample.windows
+    length: Floats = np.divide(weights @ sample.window_steps, count, out=np.full(len(weights), np.nan), where=count > 0)
+    return length
+
+
+def _beta_quantile(values: Floats, weights: Floats) -> Floats:
+    return weighted_quantile(values, weights, BETA_RANK)
+
+
+STATISTICS: dict[str, Statistic] = {
+    "success_rate": _mean("success"),
+    "recovery_cost": _mean("recovery_cost"),
+    "window_length": Statistic(_window_length, lambda sample: sample.windows > 0, lambda sample: sample.lengths),
+    "stability_loss": _mean("stability_loss"),
+    "beta": Statistic(_of_known("beta", weighted_maximum), _known("beta"), None),
+    "beta_p95": Statistic(_of_known("beta", _beta_quantile), _known("beta"), None),
+}
