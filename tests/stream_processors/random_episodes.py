@@ -68,6 +68,20 @@ def random_episodes(seed: int, references: int = 4, others: int = 3, families: i
     return parts
 
 
+def judged_episodes(seed: int, references: int = 4, others: int = 4, families: int = 2) -> list[Part]:
+    """Random episodes with violations, and with none, some or all of a judge's scores on each step."""
+    rng = np.random.default_rng(seed)
+    parts = random_episodes(seed, references, others, families)
+    for _, rows, _ in parts:
+        for row in rows:
+            row["violation"] = float(rng.poisson(0.1))
+            if rng.random() < 0.4:
+                for name in ("judge_goal", "judge_rationality", "judge_efficiency"):
+                    if rng.random() < 0.7:
+                        row[name] = float(rng.random())
+    return parts
+
+
 def cut_into_frames(parts: Sequence[Part], seed: int, longest: int = 12) -> list[StepFrame]:
     """The episodes in frames, cut and interleaved at random; some frames hold several episodes, some ends no rows."""
     rng = np.random.default_rng(seed)

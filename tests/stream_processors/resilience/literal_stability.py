@@ -1,0 +1,148 @@
+"""Value, advantage and stability loss a second time: literally as defined, with whole lists, sharing no code with ours.
+
+Written from the definition alone: returns, advantages and variances are direct sums over an episode's steps.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.stream_processors.resilience.literal_metrics import ABSOLUTE, ETA, KAPPA, LiteralBaseline, Row, literal_steps
+
+GAMMA, TRACE, SHAPING, SPREAD_STEPS = 0.99, 0.95, 1.0, 8
+Anchor = tuple[str, int, int]
+SCORES = ("judge_goal", "judge_rationality", "judge_efficiency")
+
+
+def levels(anchors: list[Anchor], samples: list[Any], anchor: Anchor) -> list[Any]:
+    """The samples of each level of back-off, root first; levels without samples left out."""
+    same: list[Callable[[Anchor], bool]] = [
+        lambda other: True,
+        lambda other: other[0] == anchor[0],
+        lambda other: other[:2] == anchor[:2],
+        lambda other: other == anchor,
+    ]
+    found = [[v for a, v in zip(anchors, samples, strict=True) if alike(a)] for alike in same]
+    return [np.array(part) for part in found if part]
+
+
+class QuickBaseline(LiteralBaseline):
+    """The literal baseline, which looks an anchor's levels up once."""
+
+    def __init__(self, episodes: list[list[Row]]) -> None:
+        super().__init__(episodes)
+        self._levels: dict[Anchor, list[Any]] = {}
+
+    def levels(self, anchor: Anchor) -> list[Any]:
+        if anchor not in self._levels:
+            self._levels[anchor] = super().levels(anchor)
+        return self._levels[anchor]
+
+
+class LiteralStability:
+    """What reference successes teach, in three goes through them, and every episode's loss by it.
+
+    `lag` cuts advantages off after so many residuals; None lets them run to the episode's end.
+    """
+
+    def __init__(self, references: list[list[Row]], lag: int | None = None) -> None:
+        self.lag = lag
+        self.baseline = QuickBaseline(references)
+        self.anchors = [step.anchor for rows in references for step in literal_steps(rows)]
+        self._values: dict[Anchor, float] = {}
+        self._covariances: dict[Anchor, Any] = {}
+        self.returns: list[float] = []
+        for rows in references:
+            rewards = self.rewards(rows, success=True)
+            for t in range(len(rewards)):
+                self.returns.append(sum(GAMMA**k * reward for k, reward in enumerate(rewards[t:])))
+        self.vectors = [vector for rows in references for vector in self.stability(rows, success=True)]
+
+    def judge(self, row: Row, anchor: Anchor, gain: float) -> float:
+        """The mean of the scores that are there, else the rubric's."""
+        given = [row[name] for name in SCORES if name in row]
+        if given:
+            return float(sum(given) / len(given))
+        mean = self.baseline.cell(anchor)[0]
+        epsilon = max(ABSOLUTE[4], 0.05 * abs(self.baseline.samples[:, 4].mean()))
+        goal = min(1.0, max(0.0, gain / (max(mean[4], 0.0) + epsilon)))
+        faults = (row.get("retries", 0.0) > 0) + (row.get("violation", 0.0) > 0)
+        return float((goal + [1.0, 0.5, 0.0][faults] + min(1.0, mean[7] / row["cycle_time_s"])) / 3)
+
+    def rewards(self, rows: list[Row], success: bool) -> list[float]:
+        """The shaped rewards of an episode that was seen to end."""
+        steps = literal_steps(rows)
+        start = (steps[0].anchor[0], 0, 4)  # p = 0 and q = 0
+        whole = self.baseline.remaining(start, 0.0)
+        phi = [-self.baseline.remaining(step.anchor, step.p) / whole for step in steps]
+        phi.append(0.0 if success else phi[-1])
+        return [
+            self.judge(row, step.anchor, step.x[4]) + SHAPING * (GAMMA * phi[t + 1] - phi[t])
+            for t, (row, step) in enumerate(zip(rows, steps, strict=True))
+        ]
+
+    def value(self, anchor: Anchor) -> float:
+        """The mean discounted return at an anchor, shrunk down the levels."""
+        if anchor not in self._values:
+            root, *further = levels(self.anchors, self.returns, anchor)
+            value = float(root.mean())
+            for part in further:
+                value = (len(part) * float(part.mean()) + KAPPA * value) / (len(part) + KAPPA)
+            self._values[anchor] = value
+        return self._values[anchor]
+
+    def residuals(self, rows: list[Row], success: bool) -> list[float]:
+        """Delta of each step; after the end nothing is to be had."""
+        values = [*(self.value(step.anchor) for step in literal_steps(rows)), 0.0]
+        rewards = self.rewards(rows, success)
+        return [reward + GAMMA * values[t + 1] - values[t] for t, reward in enumerate(rewards)]
+
+    def advantages(self, rows: list[Row], success: bool) -> list[float]:
+        """A of each step, a direct sum."""
+        delta = self.residuals(rows, success)
+        stops = [len(delta) if self.lag is None else t + self.lag for t in range(len(delta))]
+        return [
+            math.fsum((GAMMA * TRACE) ** k * d for k, d in enumerate(delta[t:stop])) for t, stop in enumerate(stops)
+        ]
+
+    def stability(self, rows: list[Row], success: bool) -> list[list[float]]:
+        """The vector x^stab of each step."""
+        values = [self.value(step.anchor) for step in literal_steps(rows)]
+        spread = [float(np.var(values[max(0, t - SPREAD_STEPS + 1) : t + 1])) for t in range(len(values))]
+        delta, advantage = self.residuals(rows, success), self.advantages(rows, success)
+        return [[abs(d), abs(a), v] for d, a, v in zip(delta, advantage, spread, strict=True)]
+
+    def covariance(self, anchor: Anchor) -> Any:
+        """Sigma(a) of x^stab, shrunk down the levels."""
+        if anchor not in self._covariances:
+            root, *further = levels(self.anchors, self.vectors, anchor)
+            mu = root.mean(axis=0)
+            s = sum(np.outer(v - mu, v - mu) for v in root) / max(len(root) - 1, 1)
+            for part in further:
+                n, own = len(part), part.mean(axis=0)
+                new = (n * own + KAPPA * mu) / (n + KAPPA)
+                m2 = sum(np.outer(v - own, v - own) for v in part)
+                spread = n * np.outer(own - new, own - new) + KAPPA * np.outer(mu - new, mu - new)
+                s = (m2 + KAPPA * s + spread) / (n + KAPPA)
+                mu = new
+            self._covariances[anchor] = s
+        return self._covariances[anchor]
+
+    def distances(self, rows: list[Row], success: bool) -> list[float]:
+        """The terms of equation 5."""
+        found = []
+        for step, x in zip(literal_steps(rows), self.stability(rows, success), strict=True):
+            solved = np.linalg.solve(self.covariance(step.anchor) + ETA * np.eye(3), np.array(x))
+            found.append(math.sqrt(float(np.array(x) @ solved)))
+        return found
+
+    def loss(self, rows: list[Row], success: bool) -> float:
+        """l(pi, z)."""
+        return float(np.mean(self.distances(rows, success)))
+
+    def beta_step(self, rows: list[Row], success: bool) -> float | None:
+        """The mean change of the distance from step to step."""
+        s = self.distances(rows, success)
+        return float(np.mean([abs(s[t] - s[t - 1]) for t in range(1, len(s))])) if len(s) > 1 else None
