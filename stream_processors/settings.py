@@ -5,6 +5,7 @@ name no setting of the worker are left to the other parts of springback.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from typing import Any
 import msgspec
 
 from stream_processors.errors import SettingsError
+from stream_processors.judging.judge_settings import JudgeSettings
 from stream_processors.kafka_connection import KafkaConnection
 from stream_processors.resilience.resilience_config import ResilienceConfig
 
 ENVIRONMENT_PREFIX = "SPRINGBACK_"
+_MAY_BE_SECRET = re.compile("password|key|url")
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,6 +45,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         data_directory: where Faust keeps its own files; empty for a temporary one.
         health_host: where the health endpoint listens.
         health_port: its port; 0 takes a free one.
+        judged: whether the steps are read as `springback judge` passes them on, instead of as they come; its state is
+            kept apart. All workers of one application must agree.
+        judge: settings of the judge.
         resilience: settings of the core.
     """
 
@@ -65,6 +71,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     data_directory: str = ""
     health_host: str = "127.0.0.1"
     health_port: int = 0
+    judged: bool = False
+    judge: JudgeSettings = JudgeSettings()
     resilience: ResilienceConfig = ResilienceConfig()
 
     @property
@@ -166,6 +174,6 @@ def _merge(table: dict[str, Any], over: Mapping[str, Any]) -> None:
 
 def _without_secrets(table: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key: _without_secrets(value) if isinstance(value, Mapping) else "…" if "password" in key else value
+        key: _without_secrets(value) if isinstance(value, Mapping) else "…" if _MAY_BE_SECRET.search(key) else value
         for key, value in table.items()
     }

@@ -1,0 +1,138 @@
+"""From a request to scores, within a deadline: cache, circuit breaker, budget, calls and retries.
+
+A call is begun only if its whole time fits in before the deadline. So no call is cut off half-way, which would cost
+and bring nothing, and under overload the calls that are made still come to their end.
+"""
+
+import asyncio
+import hashlib
+import logging
+import random
+from typing import Protocol
+
+from stream_processors.judging.bounded_cache import BoundedCache
+from stream_processors.judging.call_budget import CallBudget
+from stream_processors.judging.circuit_breaker import CircuitBreaker
+from stream_processors.judging.judge_answer import Scores, read_answer
+from stream_processors.judging.judge_counts import Cause, JudgeCounts
+from stream_processors.judging.judge_errors import EndpointError, NoScoresError
+from stream_processors.judging.judge_prompt import messages, quoted_data
+from stream_processors.judging.judge_settings import JudgeSettings
+from stream_processors.judging.step_selection import JudgeRequest
+
+_log = logging.getLogger(__name__)
+
+
+class Endpoint(Protocol):
+    """Whoever answers chat messages."""
+
+    async def complete(self, messages: list[dict[str, str]]) -> bytes:
+        """The body of the answer; raises EndpointError."""
+        ...
+
+
+class StepJudge:
+    """Judges requests. To be made and used inside one event loop.
+
+    Args:
+        endpoint: who is asked.
+        settings: of the judge.
+        counts: told of calls and retries; the caller counts the steps.
+    """
+
+    def __init__(self, endpoint: Endpoint, settings: JudgeSettings, counts: JudgeCounts) -> None:
+        self._endpoint = endpoint
+        self._settings = settings
+        self._counts = counts
+        self._clock = asyncio.get_running_loop().time
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._cache = BoundedCache[bytes, Scores](settings.cached_answers)
+        self._budget = CallBudget(settings.calls_per_minute, self._clock())
+        self._breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_pause_s)
+        self._paused_until = 0.0
+
+    @property
+    def endpoint_down(self) -> bool:
+        """Whether the endpoint counts as down."""
+        return self._breaker.open
+
+    async def judge(self, request: JudgeRequest, deadline: float) -> tuple[Scores, Cause]:
+        """The request's scores, and whether they are from a call or from the cache.
+
+        Args:
+            request: what to judge.
+            deadline: by the event loop's clock; nothing is returned or raised later than that, but for scheduling.
+
+        Raises:
+            NoScoresError: there are none; the cause says why.
+        """
+        data = quoted_data(request)
+        mark = hashlib.blake2b(data, digest_size=16).digest()
+        known = self._cache.get(mark)
+        if known is not None:
+            return known, "cached"
+        scores = await self._insist(data, len(request.judged), deadline - self._settings.call_timeout_s)
+        self._cache.put(mark, scores)
+        return scores, "judged"
+
+    async def _insist(self, data: bytes, count: int, latest_start: float) -> Scores:
+        for attempt in range(self._settings.retries + 1):
+            try:
+                return read_answer(await self._call(data, count, latest_start), count)
+            except EndpointError as error:
+                wait_s = self._settings.backoff_s * 2**attempt * random.uniform(0.5, 1.5)
+                wait_s = max(wait_s, self._paused_until - self._clock())
+                last = attempt == self._settings.retries
+                if last or not error.again or self._clock() + wait_s > latest_start:
+                    raise
+                self._counts.add("retries")
+                await asyncio.sleep(wait_s)
+        raise AssertionError  # the last attempt returns or raises
+
+    async def _call(self, data: bytes, count: int, latest_start: float) -> bytes:
+        if self._breaker.blocks(self._clock()):
+            raise _none(cause="endpoint_down")
+        if self._paused_until > self._clock():
+            raise _none(cause="rate_limited")
+        try:
+            async with asyncio.timeout_at(latest_start):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise _none(cause="timed_out") from None
+        try:
+            return await self._call_now(data, count)
+        finally:
+            self._slots.release()
+
+    async def _call_now(self, data: bytes, count: int) -> bytes:
+        now = self._clock()
+        if self._paused_until > now:
+            raise _none(cause="rate_limited")  # others have been told to wait meanwhile
+        if not self._breaker.allows(now):
+            raise _none(cause="endpoint_down")
+        if not self._budget.take(now):
+            raise _none(cause="over_budget")
+        self._counts.add("calls")
+        try:
+            body = await self._endpoint.complete(messages(data, count))
+        except EndpointError as error:
+            self._note(error)
+            raise
+        if self._breaker.open:
+            _log.info("judge_endpoint_back")
+        self._breaker.succeeded()
+        return body
+
+    def _note(self, error: EndpointError) -> None:
+        now = self._clock()
+        if error.retry_after_s is not None:
+            self._paused_until = now + min(error.retry_after_s, self._settings.longest_pause_s)
+        if error.cause in ("failed", "timed_out"):
+            was_open = self._breaker.open
+            self._breaker.failed(now)
+            if self._breaker.open and not was_open:
+                _log.warning("judge_endpoint_down reason=%r rubric=yes", str(error))
+
+
+def _none(*, cause: Cause) -> NoScoresError:
+    return NoScoresError(cause=cause, message=f"No scores: {cause}.")
