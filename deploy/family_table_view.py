@@ -1,4 +1,4 @@
-"""The family table as people read it on a terminal: a block for each family and method, which fits 80 columns."""
+"""The family tables as people read them on a terminal, within 80 columns."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from stream_processors.evaluation_json import ResilienceJson
 from stream_processors.family_table import FamilyRow
 
 _STATES = ("recovered", "unrecovered", "censored")
@@ -28,6 +29,11 @@ _LEGEND = """\
 n: episodes; n(-k): k of them count in no cost, for want of a baseline or an end
 SR: success rate   C_rec: recovery cost of an episode   lost cycles: per episode
 windows: recovered/unrecovered/censored; cause: effort/delay/both; length: steps"""
+_RESILIENCE_LEGEND = """\
+λ*: largest stress at which the contract is kept   breach: smallest at which not
+β: largest change of the stability loss per magnitude of a perturbation, over
+pairs of clean and perturbed runs of one task; 95 %: the quantile over them
+n: episodes that were seen to end"""
 
 
 def family_table_view(
@@ -36,6 +42,28 @@ def family_table_view(
     """The rows, to print with rich. A dash says that there was nothing to take a figure of."""
     blocks = [_block(*group, list(own)) for group, own in groupby(rows, lambda row: (row.family, row.method))]
     return Group(Text(title, style="bold"), *blocks, Text(_LEGEND, style="dim"))
+
+
+def resilience_table_view(rows: Iterable[ResilienceJson], title: str = "\nWhat families withstand") -> RenderableType:
+    """A row for each family, method and version, to print with rich."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for heading in ("family", "method", "version"):
+        table.add_column(heading, overflow="ellipsis", no_wrap=True, max_width=15)
+    for heading in ("β", "β 95 %", "λ*", "first\nbreach", "n", "pairs"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            Text(row.family),
+            Text(row.method),
+            Text(row.version),
+            _figure(row.beta),
+            _figure(row.beta_p95),
+            "too few" if row.capacity is None else "none" if row.capacity_flag == "none" else f"{row.capacity:.1f}",
+            "-" if row.first_breach is None else f"{row.first_breach:.1f}",
+            str(row.episodes),
+            str(row.pairs),
+        )
+    return Group(Text(title, style="bold"), table, Text(_RESILIENCE_LEGEND, style="dim"))
 
 
 def _block(family: str, method: str, rows: list[FamilyRow]) -> Table:

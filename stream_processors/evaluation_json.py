@@ -84,7 +84,6 @@ class ResilienceJson(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     episodes: int
     censored: int
-    violations: int
     success_rate: float | None
     spl: float | None
     sel: float | None
@@ -146,7 +145,6 @@ def _resilience(reading: FamilyReading) -> ResilienceJson:
         version=reading.version,
         episodes=reading.episodes,
         censored=reading.censored,
-        violations=reading.violations,
         success_rate=reading.success_rate,
         spl=scores.spl,
         sel=scores.sel,

@@ -30,12 +30,11 @@ class CapacityInterval(msgspec.Struct, frozen=True, kw_only=True):
     none_share: float
 
 
-def capacity_interval(
-    group: ReportGroup, chance: np.random.Generator, resamples: int = RESAMPLES
-) -> CapacityInterval | None:
+def capacity_interval(group: ReportGroup, seed: int, resamples: int = RESAMPLES) -> CapacityInterval | None:
     """The bootstrap interval of a group's stress capacity; None where no bin has enough episodes."""
     if group.reading is None:
         return None
+    chance = np.random.default_rng(seed)
     capacities, holds_anywhere = np.zeros(resamples), np.zeros(resamples, dtype=bool)
     decided = False
     for point, margins in resampled_margins(group, group.reading, chance, resamples):

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from dashboards.evaluation_report.channel_shares import ChannelRow
 from dashboards.evaluation_report.plot_style import MUTED, SERIES, SURFACE, Panel, PlotSection, draw
 from dashboards.evaluation_report.report_numbers import ReportNumbers
-from dashboards.evaluation_report.report_selection import Chosen, group_name, own
+from dashboards.evaluation_report.report_selection import Chosen, own
 
 _CHANNELS = (
     ("cognitive", "thinking", SERIES[0], ""),
@@ -20,9 +20,9 @@ def channel_share_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection
     for row in chosen.groups:
         shares = own(numbers.channels, row)
         if any(share.debt is not None for share in shares):
-            panels.append(Panel(f"{group_name(row)}: {_finding(shares)}", _drawn(shares)))
+            panels.append(Panel(f"{chosen.name(row)}: {_finding(shares)}", _drawn(shares)))
         else:
-            missing.append(f"{group_name(row)}: no episode cost anything.")
+            missing.append(f"{chosen.name(row)}: no episode cost anything.")
     return PlotSection(
         "What does recovering consist of?",
         "Thinking is planning and perception time above the normal, moving is travel and retries, state debt is "
@@ -35,7 +35,7 @@ def channel_share_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection
 def _finding(shares: list[ChannelRow]) -> str:
     hardest = max((share for share in shares if share.debt is not None), key=lambda share: share.stress)
     largest, name = max((getattr(hardest, channel) or 0.0, name) for channel, name, _, _ in _CHANNELS)
-    return f"at λ = {hardest.stress:g} mostly {name} ({largest:.0%})"
+    return f"at λ = {hardest.stress:g}, {largest:.0%} is {name}"
 
 
 def _drawn(shares: list[ChannelRow]) -> str:

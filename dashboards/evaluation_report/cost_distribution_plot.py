@@ -8,10 +8,11 @@ from dashboards.evaluation_report.plot_axes import cost_scale
 from dashboards.evaluation_report.plot_style import INK, MUTED, SERIES, SURFACE, Panel, PlotSection, draw
 from dashboards.evaluation_report.readable_text import figure_text, p_text, share_text
 from dashboards.evaluation_report.report_numbers import CostPoint, ReportNumbers
-from dashboards.evaluation_report.report_selection import Chosen, group_name, own
+from dashboards.evaluation_report.report_selection import Chosen, own
 
 _MOST_DOTS = 400
 _CLEAR_P = 0.05
+_NEAR_NOTHING = 0.03
 
 
 def cost_distribution_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
@@ -20,9 +21,9 @@ def cost_distribution_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSec
     for row in chosen.groups:
         points = own(numbers.costs, row)
         if points:
-            panels.append(_panel(row, points))
+            panels.append(_panel(chosen.name(row), row, points))
         else:
-            missing.append(f"{group_name(row)}: no episode has a cost; it takes a baseline and an end that was seen.")
+            missing.append(f"{chosen.name(row)}: no episode has a cost; it takes a baseline and an end that was seen.")
     return PlotSection(
         "Do disturbances cost the agent anything?",
         "Each dot is an episode; the box holds the middle half, its line is the median, the diamond the mean. "
@@ -32,7 +33,7 @@ def cost_distribution_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSec
     )
 
 
-def _panel(row: GroupRow, points: list[CostPoint]) -> Panel:
+def _panel(name: str, row: GroupRow, points: list[CostPoint]) -> Panel:
     clean = sorted(point.recovery_cost for point in points if point.clean)
     disturbed = sorted(point.recovery_cost for point in points if not point.clean)
 
@@ -40,20 +41,20 @@ def _panel(row: GroupRow, points: list[CostPoint]) -> Panel:
         rows = [(clean, "clean", 0), (disturbed, "disturbed", 1)]
         for height, (costs, _, series) in enumerate(reversed(rows)):
             _strip(axes, costs, height, SERIES[series])
-        labels = [f"{name}\nn = {len(costs)}\nfree: {_free(costs)}" for costs, name, _ in reversed(rows)]
+        labels = [f"{kind}\nn = {len(costs)}\nat 0: {_free(costs)}" for costs, kind, _ in reversed(rows)]
         axes.set_yticks([0, 1], labels)
         axes.set_ylim(-0.5, 1.5)
         axes.grid(visible=False, axis="y")
         cost_scale(axes, "x", max(clean + disturbed))
         axes.set_xlabel("recovery cost C_rec of an episode (no unit)")
 
-    return Panel(f"{group_name(row)}: {_finding(row)}", draw(plot, height=2.3))
+    return Panel(f"{name}: {_finding(row)}", draw(plot, height=2.3))
 
 
 def _finding(row: GroupRow) -> str:
     if row.comparison is None:
         return "no clean episode" if not row.clean else "no disturbed episode"
-    p = p_text(row.comparison.p)
+    p = p_text(row.comparison.p, brief=True)
     if row.comparison.p > _CLEAR_P:
         return f"no clear difference ({p})"
     chance = row.comparison.superiority
@@ -81,6 +82,5 @@ def _strip(axes: Axes, costs: list[float], height: int, colour: str) -> None:
     axes.plot([middle, middle], [height - 0.33, height + 0.33], color=INK, linewidth=2.2)
     mean = float(np.mean(costs))
     axes.plot([mean], [height], "D", color=INK, markersize=6, markeredgecolor=SURFACE)
-    axes.annotate(
-        f"mean {figure_text(mean)}", (mean, height + 0.36), color=INK, fontsize=8, ha="center", annotation_clip=False
-    )
+    side = "left" if mean < _NEAR_NOTHING else "center"
+    axes.annotate(f"mean {figure_text(mean)}", (mean, height + 0.36), color=INK, fontsize=8, ha=side)

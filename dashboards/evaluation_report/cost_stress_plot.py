@@ -55,12 +55,12 @@ def _finding(rows: list[GroupRow]) -> str:
     if one is None:
         return "stress or cost does not vary"
     direction = "no clear trend" if one.p > _CLEAR_P else "cost rises" if one.rho > 0 else "cost falls"
-    return f"{direction} (ρ = {one.rho:.2f}, {p_text(one.p)})"  # noqa: RUF001
+    return f"{direction} (ρ = {one.rho:.2f}, {p_text(one.p, brief=True)})"  # noqa: RUF001
 
 
 def _note(rows: list[GroupRow]) -> str:
     if len(rows) == 1:
-        return method_name(rows[0])
+        return ""
     return "; ".join(
         f"{method_name(row)}: " + ("ρ unknown" if c is None else f"ρ = {c.rho:.2f}, {p_text(c.p)}")  # noqa: RUF001
         for row in rows

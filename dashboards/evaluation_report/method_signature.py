@@ -5,7 +5,7 @@ The scales are fixed ones and not relative to the methods at hand, so a signatur
 Source: ours.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from statistics import fmean
 
 import msgspec
@@ -16,10 +16,13 @@ from stream_processors.resilience.readings import EpisodeSummary
 ALL_FAMILIES = "*"
 AXES = {
     "success": ("success", "share of the disturbed episodes that succeed"),
-    "low_cost": ("low cost", "1 / (1 + mean C_rec of the disturbed episodes): 0.5 at a cost of 1"),
+    "low_cost": ("low cost", "1 / (1 + mean C_rec of the disturbed episodes / the most that the contract allows)"),
     "short_windows": ("short windows", "1 - mean window length / mean length of an episode, in steps"),
     "steadiness": ("steadiness", "mean stability loss of the clean / of the disturbed episodes, at most 1"),
-    "low_beta": ("low β", "1 / (1 + β): 0.5 at β = 1"),
+    "low_beta": (
+        "low β",
+        "1 / (1 + β / mean stability loss of the clean): 0.5 where magnitude 1 doubles the loss at worst",
+    ),
     "capacity": ("capacity λ*", "the stress up to which the family's contract holds"),
 }
 
@@ -70,10 +73,10 @@ def _row(group: ReportGroup) -> SignatureRow:
         method=method,
         version=version,
         success=_mean(float(summary.outcome == "success") for summary in disturbed),
-        low_cost=_applied(lambda mean: 1 / (1 + mean), cost),
+        low_cost=_halving(cost, None if reading is None else reading.thresholds.recovery),
         short_windows=_short_windows(group, disturbed),
         steadiness=None if loss is None or clean_loss is None else min(1.0, clean_loss / max(loss, 1e-9)),
-        low_beta=None if reading is None else _applied(lambda beta: 1 / (1 + beta), reading.beta),
+        low_beta=_halving(None if reading is None else reading.beta, clean_loss),
         capacity=None if reading is None else reading.capacity,
     )
 
@@ -95,5 +98,6 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _applied(score: Callable[[float], float], value: float | None) -> float | None:
-    return None if value is None else score(value)
+def _halving(value: float | None, half_at: float | None) -> float | None:
+    """1 where the value is 0, falling to 0.5 at `half_at` and on towards 0."""
+    return None if value is None or not half_at else 1 / (1 + value / half_at)

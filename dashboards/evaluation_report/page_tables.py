@@ -11,13 +11,21 @@ from dashboards.evaluation_report.report_statistics import Interval
 from dashboards.evaluation_report.stress_rows import StressRow
 from stream_processors.evaluation_json import ResilienceJson
 
-_NAMES = 3
+_NAMES = 2
 
 
 def summary_table(numbers: ReportNumbers) -> str:
     """A row for each family, method and version."""
-    headings = ("family", "method", "version", "episodes", "success", "C_rec clean", "C_rec disturbed", "Mann–Whitney")  # noqa: RUF001
-    more = ("Spearman ρ", "λ*", "first breach", "β", "β 95 %", "β unpaired", "contract broken")  # noqa: RUF001
+    headings = (
+        "family",
+        "method",
+        "episodes",
+        "success",
+        "C_rec clean",
+        "C_rec disturbed",
+        "p, clean against disturbed",
+    )
+    more = ("ρ with stress", "λ*", "first breach", "β", "β 95 %", "β unpaired", "contract broken")  # noqa: RUF001
     rows = []
     for row in numbers.groups:
         known = own(numbers.evaluation.resilience, row)
@@ -27,7 +35,7 @@ def summary_table(numbers: ReportNumbers) -> str:
 
 def stress_table(rows: Sequence[StressRow]) -> str:
     """A row for each family, method, version and stress."""
-    headings = ("family", "method", "version", "λ", "episodes", "success", "C_rec mean", "C_rec median")
+    headings = ("family", "method", "λ", "episodes", "success", "C_rec mean", "C_rec median")
     more = ("stability loss ℓ", "lost cycles", "window steps", "M_f")  # noqa: RUF001
     return _table([*headings, *more], [[*_names(row), *_stress(row)] for row in rows])
 
@@ -48,12 +56,15 @@ def navigation_table(resilience: Sequence[ResilienceJson]) -> str:
         for kind, s in row.navigation.items()
         if s.episodes
     ]
-    headings = ("family", "method", "version", "attack", "episodes", "SR", "SPL", "SEL", "goal completion")
+    headings = ("family", "method", "attack", "episodes", "SR", "SPL", "SEL", "goal completion")
     return _table(headings, rows) if rows else ""
 
 
 def _names(row: GroupRow | StressRow | ResilienceJson) -> list[str]:
-    return [escape(name_text(name)) for name in (row.family, row.method, row.version)]
+    return [
+        escape(name_text(row.family)),
+        f"{escape(name_text(row.method))}<small>{escape(name_text(row.version))}</small>",
+    ]
 
 
 def _summary(row: GroupRow, known: ResilienceJson | None) -> list[str]:
@@ -73,7 +84,7 @@ def _summary(row: GroupRow, known: ResilienceJson | None) -> list[str]:
         _capacity(row, known),
         figure_text(known.first_breach),
         *map(figure_text, (known.beta, known.beta_p95, known.beta_unpaired)),
-        f"{known.violations} of {known.episodes}" if known.episodes else MISSING,
+        f"{row.contract_broken} of {row.contract_held_to}" if row.contract_held_to else MISSING,
     ]
 
 

@@ -25,7 +25,7 @@ _VARIABLES = {
     SURFACE: "surface",
     **{colour: f"series-{number}" for number, colour in enumerate(SERIES, start=1)},
 }
-PANEL_WIDTH, PANEL_HEIGHT = 4.2, 2.9
+PANEL_WIDTH, PANEL_HEIGHT = 3.7, 2.7
 """Inches of 72 points. A phone shows a panel at about this size, so letters stay as large as text."""
 
 # Laid over the defaults of Matplotlib: no settings of the user get into a report.
@@ -70,12 +70,13 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class PlotSection:
-    """Plots of one kind. `missing` says why there is none, or which are left out."""
+    """Plots of one kind. `missing` says why there is none, or which are left out; `scales` explain axes one by one."""
 
     heading: str
     explanation: str
     panels: Sequence[Panel]
     missing: Sequence[str] = ()
+    scales: Sequence[tuple[str, str]] = ()
 
 
 def draw(

@@ -35,14 +35,15 @@ def share_text(value: float | None) -> str:
     return MISSING if value is None else f"{value:.0%}"
 
 
-def p_text(p: float) -> str:
-    """A p-value as it is read: below a bound where it is tiny.
+def p_text(p: float, *, brief: bool = False) -> str:
+    """A p-value as it is read: below a bound where it is tiny; `brief` sets that bound high.
 
     >>> [p_text(p) for p in (0.5, 0.0123, 0.00012, 3e-17)]
     ['p = 0.50', 'p = 0.012', 'p = 1e-04', 'p < 1e-15']
     """
-    if p < 1e-15:
-        return "p < 1e-15"
+    least = 0.001 if brief else 1e-15
+    if p < least:
+        return f"p < {least:g}"
     if p < 0.001:
         return f"p = {p:.0e}"
     return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"

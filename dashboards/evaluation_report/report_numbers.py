@@ -80,7 +80,7 @@ def report_numbers(
     rows, stresses = [], []
     for number, group in enumerate(groups):
         progress("Intervals", number, len(groups))
-        rows.append(group_row(group, seed))
+        rows.append(group_row(group, contract_margins or {}, seed))
         stresses += stress_rows(group, seed)
     progress("Intervals", len(groups), len(groups))
     return ReportNumbers(

@@ -11,13 +11,13 @@ from dashboards.evaluation_report.page_tables import navigation_table, stress_ta
 from dashboards.evaluation_report.plot_style import PlotSection, unique_ids
 from dashboards.evaluation_report.readable_text import count_text, name_text
 from dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
-from dashboards.evaluation_report.report_selection import choose
+from dashboards.evaluation_report.report_selection import choose, method_name
 from dashboards.evaluation_report.signature_plot import signature_section
 from dashboards.evaluation_report.stress_response_plot import stress_response_section
 from dashboards.evaluation_report.timeline_plot import timeline_section
 
 _TITLE = "Resilience report"
-_FEW_SOURCES = 6
+_FEW_SOURCES, _FEW_PANELS = 6, 3
 
 
 def report_page(numbers: ReportNumbers, progress: Progress = lambda what, done, total: None) -> str:
@@ -88,10 +88,11 @@ def _about(numbers: ReportNumbers) -> str:
     evaluation = numbers.evaluation
     windows = sum(len(episode.windows) for episode in evaluation.episodes)
     families = len({row.family for row in numbers.groups})
+    methods = sorted({method_name(row) for row in numbers.groups})
     said = [
         count_text(len(evaluation.episodes), "episode"),
         count_text(families, "family", "families"),
-        count_text(len({(row.method, row.version) for row in numbers.groups}), "method"),
+        f"1 method ({methods[0]})" if len(methods) == 1 else count_text(len(methods), "method"),
         count_text(windows, "rebound window"),
     ]
     if numbers.rejected_rows:
@@ -109,13 +110,20 @@ def _section(place: int, section: PlotSection) -> str:
             f'<section id="s{place}">',
             f"<h2>{escape(section.heading)}</h2>",
             f'<p class="quiet">{escape(section.explanation)}</p>',
+            *_scales(section),
             *_missing(section),
-            '<div class="panels">',
+            f'<div class="{"panels few" if len(section.panels) <= _FEW_PANELS else "panels"}">',
             *_panels(place, section),
             "</div>",
             "</section>",
         ]
     )
+
+
+def _scales(section: PlotSection) -> Iterator[str]:
+    if section.scales:
+        items = "".join(f"<li><b>{escape(name)}</b>: {escape(meaning)}</li>" for name, meaning in section.scales)
+        yield f'<ul class="quiet">{items}</ul>'
 
 
 def _missing(section: PlotSection) -> Sequence[str]:

@@ -38,11 +38,16 @@ class Chosen:
 
     groups: Sequence[GroupRow]
     left_out: Sequence[str]
+    one_method: bool
 
     @property
     def families(self) -> dict[str, list[GroupRow]]:
         """The groups of each family."""
         return {family: list(rows) for family, rows in groupby(self.groups, lambda row: row.family)}
+
+    def name(self, row: Grouped) -> str:
+        """What a group is called in a title: its method goes without saying where there is but one."""
+        return name_text(row.family) if self.one_method else f"{name_text(row.family)} · {method_name(row)}"
 
 
 def choose(groups: Sequence[GroupRow]) -> Chosen:
@@ -52,7 +57,7 @@ def choose(groups: Sequence[GroupRow]) -> Chosen:
     left_out = []
     if len(kept) < len(groups):
         left_out = [f"Shown are the {len(kept)} groups with the most episodes of {len(groups)}; the tables hold all."]
-    return Chosen(kept, left_out)
+    return Chosen(kept, left_out, len({(row.method, row.version) for row in groups}) == 1)
 
 
 def own(rows: Iterable[OfGroup], group: Grouped) -> list[OfGroup]:
@@ -64,11 +69,6 @@ def own(rows: Iterable[OfGroup], group: Grouped) -> list[OfGroup]:
 def identity(row: Grouped) -> tuple[str, str, str]:
     """Family, method and version."""
     return row.family, row.method, row.version
-
-
-def group_name(row: Grouped) -> str:
-    """What a group is called in a title."""
-    return f"{name_text(row.family)} · {method_name(row)}"
 
 
 def method_name(row: Grouped) -> str:

@@ -4,7 +4,6 @@ All of them are functions of their values alone: the order in which the values c
 by the caller.
 """
 
-import zlib
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -50,11 +49,6 @@ class RankCorrelation(msgspec.Struct, frozen=True, kw_only=True):
     p: float
 
 
-def generator(seed: int, *of: str) -> np.random.Generator:
-    """Chance for one figure: the same for the same seed and name, whatever other figures there are."""
-    return np.random.default_rng([seed, zlib.crc32("\0".join(of).encode("utf-8", "surrogatepass"))])
-
-
 def mean(resamples: Floats) -> Floats:
     """The mean of each row."""
     return np.asarray(resamples.mean(axis=1))
@@ -65,10 +59,8 @@ def median(resamples: Floats) -> Floats:
     return np.asarray(np.median(resamples, axis=1))
 
 
-def bootstrap(
-    values: Sequence[float], statistic: Statistic, chance: np.random.Generator, resamples: int = RESAMPLES
-) -> Interval | None:
-    """A figure and its percentile bootstrap interval; None without values.
+def bootstrap(values: Sequence[float], statistic: Statistic, seed: int, resamples: int = RESAMPLES) -> Interval | None:
+    """A figure and its percentile bootstrap interval; None without values. The same values have the same interval.
 
     Source: Efron's percentile interval at 0.95.
     """
@@ -78,7 +70,7 @@ def bootstrap(
     (value,) = statistic(data[np.newaxis, :])
     if len(data) < 2:
         return Interval(value=float(value), low=None, high=None)
-    rows = max(1, _DRAWS_AT_A_TIME // len(data))
+    chance, rows = np.random.default_rng(seed), max(1, _DRAWS_AT_A_TIME // len(data))
     figures = np.concatenate(
         [
             statistic(data[chance.integers(0, len(data), (min(rows, resamples - first), len(data)))])

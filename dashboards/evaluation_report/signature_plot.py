@@ -30,13 +30,13 @@ def signature_section(numbers: ReportNumbers) -> PlotSection:
             missing.append(f"{method_name(mean)}: unknown are {', '.join(unknown)}; they take disturbed episodes.")
     if len(means) > MOST_PANELS:
         missing.append(f"Shown are the first {MOST_PANELS} methods of {len(means)}; the tables hold all.")
-    scales = "; ".join(f"{label}: {meaning}" for label, meaning in AXES.values())
     return PlotSection(
         "What is each method good at?",
-        "The outer ring is the best there is, the centre the worst; the filled shape is the mean over the families, "
-        f"thin lines are the families. Scales: {scales}.",
+        "The outer ring (1) is the best there is, the centre (0) the worst; the filled shape is the mean over the "
+        "families, thin lines are the families. The scales do not depend on what is compared.",
         panels,
         missing,
+        list(AXES.values()),
     )
 
 
@@ -56,11 +56,14 @@ def _panel(mean: SignatureRow, families: list[SignatureRow], unknown: list[str])
             for (label, _), score in zip(AXES.values(), mean.scores(), strict=True)
         ]
         axes.set_xticks(angles, labels)
-        axes.tick_params(axis="x", pad=9)
+        axes.tick_params(axis="x", pad=4)
+        for angle, label in zip(angles, axes.get_xticklabels(), strict=True):
+            side = math.sin(angle)
+            label.set_horizontalalignment("center" if abs(side) < 0.1 else "left" if side > 0 else "right")
         axes.set_ylim(0, 1)
-        axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"])
+        axes.set_yticks([0.25, 0.5, 0.75, 1.0], [""] * 4)
         if len(families) > 1:
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3)
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
 
     note = "Numbers are the mean's scores." + (f" Unknown: {', '.join(unknown)}." if unknown else "")
     if len(families) > MOST_SERIES:

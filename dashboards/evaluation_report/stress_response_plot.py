@@ -10,7 +10,7 @@ from dashboards.evaluation_report.report_numbers import ReportNumbers
 from dashboards.evaluation_report.report_selection import MOST_SERIES, Chosen, method_name, own
 from stream_processors.evaluation_json import ResilienceJson
 
-_RIGHT = ("axes fraction", "data")
+_LEFT = ("axes fraction", "data")
 _POINTS = "offset points"
 
 
@@ -49,8 +49,8 @@ def _panel(family: str, curves: list[tuple[GroupRow, ResilienceJson]]) -> Panel:
         axes.set_ylim(bottom - room * (1.1 + 0.5 * len(curves)), top + room)
         stress_axis(axes, sorted({margin.stress for _, curve in curves for margin in curve.margins}))
         axes.set_ylabel("margin M_f (ratio units)")
-        axes.annotate("kept", (1.0, 0), (-2, 3), xycoords=_RIGHT, textcoords=_POINTS, ha="right", color=MUTED)
-        axes.annotate("broken", (1.0, 0), (-2, -11), xycoords=_RIGHT, textcoords=_POINTS, ha="right", color=MUTED)
+        axes.annotate("kept", (0, 0), (3, 3), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
+        axes.annotate("broken", (0, 0), (3, -11), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
         if len(curves) > 1:
             axes.legend(loc="upper right")
 
@@ -70,7 +70,7 @@ def _finding(curve: ResilienceJson, row: GroupRow | None) -> str:
 
 
 def _note(row: GroupRow, curve: ResilienceJson) -> str:
-    parts = [method_name(row), f"λ* = {'unknown' if curve.capacity is None else format(curve.capacity, 'g')}"]
+    parts = [f"{method_name(row)}: λ* = {'unknown' if curve.capacity is None else format(curve.capacity, 'g')}"]
     if row.capacity_interval is not None:
         parts.append(f"interval {row.capacity_interval.low:g} to {row.capacity_interval.high:g}")
     parts.append(f"first breach {'none' if curve.first_breach is None else format(curve.first_breach, 'g')}")

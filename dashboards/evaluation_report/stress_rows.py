@@ -1,12 +1,11 @@
 """The resilience table: one row for each family, method, version and stress, with bootstrap intervals."""
 
-from collections.abc import Sequence
 from statistics import fmean
 
 import msgspec
 
 from dashboards.evaluation_report.report_groups import ReportGroup, costs
-from dashboards.evaluation_report.report_statistics import Interval, Statistic, bootstrap, generator, mean, median
+from dashboards.evaluation_report.report_statistics import Interval, bootstrap, mean, median
 from stream_processors.resilience.family_readings import StressMargin
 from stream_processors.resilience.readings import EpisodeSummary
 
@@ -55,10 +54,6 @@ def _row(group: ReportGroup, point: float, summaries: list[EpisodeSummary], seed
     lengths = [w.length_steps for w in group.whole_windows if group.point(w.traits) == point]
     curve = {} if group.reading is None else {margin.stress: margin for margin in group.reading.margins}
     margin: StressMargin | None = curve.get(point)
-
-    def interval(values: Sequence[float], statistic: Statistic, name: str) -> Interval | None:
-        return bootstrap(values, statistic, generator(seed, *group.identity, f"{point:g}", name))
-
     return StressRow(
         family=family,
         method=method,
@@ -67,12 +62,10 @@ def _row(group: ReportGroup, point: float, summaries: list[EpisodeSummary], seed
         episodes=len(summaries),
         censored=len(summaries) - len(ended),
         unscored=len(ended) - len(scored),
-        success_rate=interval([float(s.outcome == "success") for s in ended], mean, "success"),
-        recovery_cost_mean=interval(costs(scored), mean, "cost mean"),
-        recovery_cost_median=interval(costs(scored), median, "cost median"),
-        stability_loss_mean=interval(
-            [s.stability_loss for s in ended if s.stability_loss is not None], mean, "stability loss"
-        ),
+        success_rate=bootstrap([float(s.outcome == "success") for s in ended], mean, seed),
+        recovery_cost_mean=bootstrap(costs(scored), mean, seed),
+        recovery_cost_median=bootstrap(costs(scored), median, seed),
+        stability_loss_mean=bootstrap([s.stability_loss for s in ended if s.stability_loss is not None], mean, seed),
         lost_cycles_mean=fmean(s.lost_cycles for s in scored) if scored else None,
         window_length_mean=fmean(lengths) if lengths else None,
         margin=None if margin is None else margin.margin,

@@ -7,7 +7,7 @@ from matplotlib.patches import Patch
 from dashboards.evaluation_report.plot_style import GRID, INK, MUTED, SERIES, SURFACE, Panel, PlotSection, draw
 from dashboards.evaluation_report.readable_text import count_text
 from dashboards.evaluation_report.report_numbers import ReportNumbers
-from dashboards.evaluation_report.report_selection import Chosen, group_name, own
+from dashboards.evaluation_report.report_selection import Chosen, own
 from dashboards.evaluation_report.window_timeline import Timeline, TimelineEpisode
 
 _COLOURS = {"effort": SERIES[0], "delay": SERIES[1], "effort+delay": SERIES[3]}
@@ -20,9 +20,9 @@ def timeline_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
     for row in chosen.groups:
         (lines,) = own(numbers.timelines, row)
         if lines.rows:
-            panels.append(_panel(lines))
+            panels.append(_panel(chosen.name(row), lines))
         else:
-            missing.append(f"{group_name(row)}: no rebound window in {count_text(lines.episodes, 'episode')}.")
+            missing.append(f"{chosen.name(row)}: no rebound window in {count_text(lines.episodes, 'episode')}.")
     return PlotSection(
         "When were agents out of their normal course?",
         "Each line is an episode from its first step to its last, the calmest stress on top; bars are rebound windows, "
@@ -33,7 +33,7 @@ def timeline_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
     )
 
 
-def _panel(lines: Timeline) -> Panel:
+def _panel(name: str, lines: Timeline) -> Panel:
     def plot(axes: Axes) -> None:
         for height, row in enumerate(lines.rows):
             _row(axes, height, row)
@@ -46,9 +46,9 @@ def _panel(lines: Timeline) -> Panel:
         axes.legend(handles=_legend(), loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=4, columnspacing=1.0)
 
     shown = len(lines.rows)
-    sample = "" if shown == lines.with_windows else f"; {shown} of them shown, spread evenly over stress"
-    note = f"{lines.with_windows} of {count_text(lines.episodes, 'episode')} had a window{sample}."
-    return Panel(group_name(lines), draw(plot, height=1.3 + 0.13 * max(shown, 4)), note)
+    note = "" if shown == lines.with_windows else f"{shown} of these are shown, spread evenly over stress."
+    title = f"{name}: windows in {lines.with_windows} of {count_text(lines.episodes, 'episode')}"
+    return Panel(title, draw(plot, height=1.3 + 0.13 * max(shown, 4)), note)
 
 
 def _row(axes: Axes, height: int, row: TimelineEpisode) -> None:

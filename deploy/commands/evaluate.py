@@ -20,26 +20,35 @@ def evaluate(
             metavar="FILE",
             dir_okay=False,
             allow_dash=True,
-            help="Write the table (`families`) and every episode with its windows (`episodes`) as JSON; - is "
-            "standard output, in place of the table.",
+            help="Write the table (`families`), every episode with its windows (`episodes`) and what families "
+            "withstand (`resilience`) as JSON; - is standard output, in place of the tables.",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Write a page with plots (report.html), and its numbers as JSON and CSV, into this folder.",
         ),
     ] = None,
     settings: SettingsOption = None,
 ) -> None:
-    """Print recovery costs, rebound windows and success rates of recordings, per family, method and stress.
+    """Print recovery costs, rebound windows and success rates of recordings, and what stress families withstand.
 
     The numbers are those that the stream finds on the same episodes. Without --baseline, one is learned from the
     reference episodes of the recordings themselves, and the order of the episodes plays no part.
 
-    Example: springback evaluate --json monday.json monday.frames.jsonl.gz
+    Example: springback evaluate --report monday --json monday.json monday.frames.jsonl.gz
     """
     import msgspec
     from rich.console import Console
 
-    from deploy.family_table_view import family_table_view
+    from deploy.family_table_view import family_table_view, resilience_table_view
     from producers.recording_reader import UnreadablePart, read_frames
     from stream_processors import in_memory_driver
     from stream_processors.evaluation_json import evaluation_json
+    from stream_processors.resilience.family_aggregate import aggregate, in_order, monitors
 
     def report_unreadable(part: UnreadablePart) -> None:
         typer.echo(f"left out  {part}", err=True)
@@ -51,9 +60,11 @@ def evaluate(
         typer.echo("springback: there is no step frame in what was given", err=True)
         raise typer.Exit(2)
     evaluation = in_memory_driver.evaluate(frames, config, given)
-    document = evaluation_json(evaluation.summaries, evaluation.windows)
+    readings = aggregate(in_order(evaluation.begun, evaluation.summaries), config.aggregate)
+    margins = monitors(evaluation.summaries, config.aggregate)
+    document = evaluation_json(evaluation.summaries, evaluation.windows, readings, margins)
     if str(json_file) != "-":
-        Console().print(family_table_view(document.families))
+        Console().print(family_table_view(document.families), resilience_table_view(document.resilience))
     for reason, count in sorted(Counter(row.reason for row in evaluation.rejected).items()):
         typer.echo(f"rejected  {count} rows: {reason}", err=True)
     if json_file is not None:
@@ -62,3 +73,8 @@ def evaluate(
             typer.echo(data)
         else:
             json_file.write_bytes(data + b"\n")
+    if report is not None:
+        from deploy.report_run import write_evaluation_report
+
+        page = write_evaluation_report(report, evaluation, readings, margins, config.aggregate, files)
+        typer.echo(f"report    {page}", err=True)
