@@ -1,14 +1,18 @@
 """How a metric differs between two versions of one family and method, with its bootstrap interval and verdict."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
 import msgspec
 import numpy as np
 
 from stream_processors.resample_statistics import cluster_weights, mann_whitney_p, percentile_interval, resampled
-from stream_processors.resilience.signals import Floats, Ints
+from stream_processors.resampled_margins import capacities, stress_curve
+from stream_processors.resilience.aggregate_config import AggregateConfig
+from stream_processors.resilience.family_readings import ContractThresholds
+from stream_processors.resilience.signals import Bools, Floats, Ints
 from stream_processors.version_contract import METRICS, VersionContract
 from stream_processors.version_sample import STATISTICS, Statistic, VersionSample, mix_weights
 
@@ -40,13 +44,29 @@ class MetricChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResampledPair:
-    """The two samples of a group under the same draws of tasks. Row 0 of the weights is the samples as they are."""
+    """The two samples of a group under the same draws of tasks. Row 0 of the weights is the samples as they are.
+
+    Args:
+        group: family and method.
+        baseline: the baseline version's episodes, at the stress levels that both versions were played at.
+        candidate: those of the candidate.
+        contract: what may not get worse.
+        thresholds: of the operational margin, the same for both.
+        config: settings of the operational margin.
+    """
 
     def __init__(
-        self, group: tuple[str, str], baseline: VersionSample, candidate: VersionSample, contract: VersionContract
+        self,
+        group: tuple[str, str],
+        baseline: VersionSample,
+        candidate: VersionSample,
+        contract: VersionContract,
+        thresholds: ContractThresholds,
+        config: AggregateConfig,
     ) -> None:
         self.family = group[0]
         self.baseline, self.candidate, self.contract = baseline, candidate, contract
+        self.thresholds, self.config = thresholds, config
         self._mix = mix_weights(candidate, like=baseline)
         own, other = set(baseline.task), set(candidate.task)
         number = {task: i for i, task in enumerate(sorted(own | other))}
@@ -60,15 +80,46 @@ class ResampledPair:
         """How each metric has changed."""
         for name, statistic in STATISTICS.items():
             yield self._measure(name, statistic)
+        yield from self._stress_response()
 
     def _measure(self, metric: str, statistic: Statistic) -> MetricChange:
-        before = resampled(lambda w: statistic.value(self.baseline, w), self._weights, self._numbers[0])
-        after = resampled(lambda w: statistic.value(self.candidate, w * self._mix), self._weights, self._numbers[1])
-        fewest = min(_tasks(sample, statistic) for sample in (self.baseline, self.candidate))
+        before, after = self._resampled(statistic.value)
+        enough = self._enough(statistic.known)
         p_value = None
         if statistic.values is not None:
             p_value = mann_whitney_p(statistic.values(self.baseline), statistic.values(self.candidate))
-        return self._change(metric, None, before, after, fewest >= self.contract.least_tasks, p_value)
+        return self._change(metric, None, before, after, enough, p_value)
+
+    def _stress_response(self) -> Iterator[MetricChange]:
+        """M_f at each stress level that has enough episodes of both versions, and lambda* over these levels."""
+        counts = [np.bincount(s.level, minlength=len(self.config.grid)) for s in (self.baseline, self.candidate)]
+        levels = np.flatnonzero(np.minimum(*counts) >= self.config.min_episodes).tolist()
+        if not levels:
+            return
+        before, after = self._resampled(
+            lambda sample, weights: stress_curve(sample, weights, levels, self.thresholds, self.config)
+        )
+        stresses = [self.config.grid[level] for level in levels]
+        for column, (level, stress) in enumerate(zip(levels, stresses, strict=True)):
+            enough = self._enough(partial(_at_level, level=level))
+            yield self._change("margin", stress, before[:, column], after[:, column], enough, None)
+        enough = self._enough(lambda sample: np.isin(sample.level, levels))
+        held = capacities(before, stresses), capacities(after, stresses)
+        yield self._change("capacity", None, *held, enough, None)
+
+    def _resampled(self, statistic: Callable[[VersionSample, Floats], Floats]) -> tuple[Floats, Floats]:
+        return (
+            resampled(lambda w: statistic(self.baseline, w), self._weights, self._numbers[0]),
+            resampled(lambda w: statistic(self.candidate, w * self._mix), self._weights, self._numbers[1]),
+        )
+
+    def _enough(self, known: Callable[[VersionSample], Bools]) -> bool:
+        """Whether the episodes that a metric is found from are of enough tasks, in both versions."""
+        return all(
+            len({task for task, own in zip(sample.task, known(sample).tolist(), strict=True) if own})
+            >= self.contract.least_tasks
+            for sample in (self.baseline, self.candidate)
+        )
 
     def _change(
         self, metric: str, stress: float | None, before: Floats, after: Floats, enough: bool, p_value: float | None
@@ -105,8 +156,8 @@ def _numbers(sample: VersionSample, number: dict[str, int]) -> Ints:
     return np.array([number[task] for task in sample.task], dtype=np.int64)
 
 
-def _tasks(sample: VersionSample, statistic: Statistic) -> int:
-    return len({task for task, known in zip(sample.task, statistic.known(sample).tolist(), strict=True) if known})
+def _at_level(sample: VersionSample, level: int) -> Bools:
+    return np.asarray(sample.level == level)
 
 
 def _number(value: float) -> float | None:

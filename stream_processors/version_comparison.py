@@ -7,11 +7,14 @@ played is drawn for both at once, so what makes it hard for either cancels out. 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from stream_processors.metric_change import MetricChange, ResampledPair
+from stream_processors.resilience.aggregate_config import AggregateConfig
+from stream_processors.resilience.family_readings import ContractThresholds
+from stream_processors.resilience.operational_margin import ReferenceCosts
 from stream_processors.resilience.readings import EpisodeSummary, WindowReading
 from stream_processors.version_contract import VersionContract
 from stream_processors.version_sample import VersionSample, at_levels, sample_of
@@ -68,11 +71,11 @@ class ScoredVersion(msgspec.Struct, frozen=True):
 def compare_versions(
     baseline: ScoredVersion,
     candidate: ScoredVersion,
+    *,
     groups: Iterable[Group],
     contract: VersionContract,
-    *,
     versions: tuple[str, str],
-    grid: Sequence[float],
+    config: AggregateConfig,
 ) -> VersionComparison:
     """Compare two versions, family by family and method by method.
 
@@ -82,13 +85,19 @@ def compare_versions(
         groups: the families and methods to compare; both versions should have episodes of them.
         contract: what may not get worse.
         versions: their names.
-        grid: stress levels.
+        config: settings of margins, with the stress grid. Thresholds that are `auto` come from the reference episodes
+            of the baseline version.
     """
     before, after = _by_group(baseline), _by_group(candidate)
-    changes = [
-        _compare_group(group, sample_of(*before[group], grid), sample_of(*after[group], grid), contract, grid)
-        for group in sorted(groups)
-    ]
+    references: dict[str, ReferenceCosts] = defaultdict(ReferenceCosts)
+    for summary in baseline.summaries:
+        if summary.traits.reference and not summary.censored:
+            references[summary.traits.family].add(summary)
+    changes = []
+    for group in sorted(groups):
+        thresholds = references[group[0]].thresholds(config.contract(group[0]), config.auto)
+        samples = sample_of(*before[group], config.grid), sample_of(*after[group], config.grid)
+        changes.append(_compare_group(group, *samples, contract, thresholds, config))
     breaches = [
         Breach(family=group.family, method=group.method, metric=change.metric, stress=change.stress)
         for group in changes
@@ -119,17 +128,22 @@ def _group(reading: EpisodeSummary | WindowReading) -> Group:
 
 
 def _compare_group(
-    group: Group, baseline: VersionSample, candidate: VersionSample, contract: VersionContract, grid: Sequence[float]
+    group: Group,
+    baseline: VersionSample,
+    candidate: VersionSample,
+    contract: VersionContract,
+    thresholds: ContractThresholds,
+    config: AggregateConfig,
 ) -> GroupChange:
     played = set(baseline.level.tolist()), set(candidate.level.tolist())
     common = played[0] & played[1]
-    pair = ResampledPair(group, at_levels(baseline, common), at_levels(candidate, common), contract)
+    pair = ResampledPair(group, at_levels(baseline, common), at_levels(candidate, common), contract, thresholds, config)
     return GroupChange(
         family=group[0],
         method=group[1],
         baseline_episodes=len(pair.baseline.task),
         candidate_episodes=len(pair.candidate.task),
         common_tasks=len({*pair.baseline.task} & {*pair.candidate.task}),
-        left_out_stresses=[grid[level] for level in sorted(played[0] ^ played[1])],
+        left_out_stresses=[config.grid[level] for level in sorted(played[0] ^ played[1])],
         metrics=list(pair.changes()),
     )

@@ -6,18 +6,23 @@ bootstrap are worked out at once. Censored episodes are left out; of each metric
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stream_processors.resample_statistics import weighted_maximum, weighted_mean, weighted_quantile
+from stream_processors.resilience.aggregate_config import FamilyContract
+from stream_processors.resilience.operational_margin import EPSILON
 from stream_processors.resilience.readings import EpisodeSummary, WindowReading
 from stream_processors.resilience.signals import Bools, Floats, Ints
+from stream_processors.resilience.stability_pairs import UPPER_RANK
+from stream_processors.resilience.stress_capacity import nearest_point
+from stream_processors.resilience.stress_operator import stress_place
 
-BETA_RANK = 0.95
-_EPSILON = 1e-9
+_APART = FamilyContract()
+"""Of no evolution: versions are compared here, and are not the stress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,7 @@ class VersionSample:
         level: positions in the stress grid.
         success: 1 or 0.
         recovery_cost, stability_loss: C_rec and l.
+        progress, propositions, violation: p, q and the violation load at the episode's end.
         beta: the ratio of equation 6 of a perturbed episode that has a clean twin.
         window_steps, windows: summed length and number of the rebound windows that were not censored.
         lengths: of these windows, each by itself, with their episode; both (m,).
@@ -39,6 +45,9 @@ class VersionSample:
     success: Floats
     recovery_cost: Floats
     stability_loss: Floats
+    progress: Floats
+    propositions: Floats
+    violation: Floats
     beta: Floats
     window_steps: Floats
     windows: Floats
@@ -65,16 +74,20 @@ def sample_of(
 ) -> VersionSample:
     """The sample of one group's episodes and their windows; a stress level goes to the nearest point of the grid."""
     seen = [summary for summary in summaries if not summary.censored]
+    level = {point: i for i, point in enumerate(grid)}
     place = {summary.key: i for i, summary in enumerate(seen)}
     whole = [window for window in windows if window.state in ("recovered", "unrecovered") and window.key in place]
     lengths = np.array([float(window.length_steps) for window in whole])
     episode_of_length = np.array([place[window.key] for window in whole], dtype=np.int64)
     return VersionSample(
         task=[summary.traits.task for summary in seen],
-        level=np.array([_level(summary.traits.stress, grid) for summary in seen], dtype=np.int64),
+        level=np.array([level[nearest_point(summary.traits.stress, grid)] for summary in seen], dtype=np.int64),
         success=np.array([float(summary.outcome == "success") for summary in seen]),
         recovery_cost=_column([summary.recovery_cost for summary in seen]),
         stability_loss=_column([summary.stability_loss for summary in seen]),
+        progress=np.array([summary.final_progress for summary in seen]),
+        propositions=np.array([summary.final_propositions for summary in seen]),
+        violation=np.array([summary.violation for summary in seen]),
         beta=_column(_beta_ratios(seen)),
         window_steps=np.bincount(episode_of_length, lengths, len(seen)).astype(np.float64),
         windows=np.bincount(episode_of_length, minlength=len(seen)).astype(np.float64),
@@ -87,18 +100,17 @@ def at_levels(sample: VersionSample, levels: Iterable[int]) -> VersionSample:
     """The sample's episodes at some of the stress levels alone."""
     kept = np.isin(sample.level, np.array(sorted(levels), dtype=np.int64))
     kept_length = kept[sample.episode_of_length]
-    return VersionSample(
-        task=[task for task, own in zip(sample.task, kept.tolist(), strict=True) if own],
-        level=sample.level[kept],
-        success=sample.success[kept],
-        recovery_cost=sample.recovery_cost[kept],
-        stability_loss=sample.stability_loss[kept],
-        beta=sample.beta[kept],
-        window_steps=sample.window_steps[kept],
-        windows=sample.windows[kept],
-        lengths=sample.lengths[kept_length],
-        episode_of_length=(np.cumsum(kept) - 1)[sample.episode_of_length[kept_length]],
-    )
+    of_windows: dict[str, Any] = {
+        "lengths": sample.lengths[kept_length],
+        "episode_of_length": (np.cumsum(kept) - 1)[sample.episode_of_length[kept_length]],
+    }
+    of_episodes = {
+        column.name: getattr(sample, column.name)[kept]
+        for column in fields(sample)
+        if column.name not in ("task", *of_windows)
+    }
+    task = [task for task, own in zip(sample.task, kept.tolist(), strict=True) if own]
+    return VersionSample(task=task, **of_episodes, **of_windows)
 
 
 def mix_weights(sample: VersionSample, like: VersionSample) -> Floats:
@@ -112,10 +124,6 @@ def mix_weights(sample: VersionSample, like: VersionSample) -> Floats:
     return np.asarray(share[sample.level], dtype=np.float64)
 
 
-def _level(stress: float, grid: Sequence[float]) -> int:
-    return min(range(len(grid)), key=lambda i: abs(grid[i] - stress))
-
-
 def _column(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
@@ -123,16 +131,17 @@ def _column(values: Sequence[float | None]) -> Floats:
 def _beta_ratios(seen: Sequence[EpisodeSummary]) -> list[float | None]:
     """|l(rho(z)) - l(z)| / (|rho| + epsilon) of each episode; several references of a task are averaged."""
     clean: dict[str, list[float]] = defaultdict(list)
-    for summary in seen:
-        if summary.traits.reference and summary.stability_loss is not None:
+    places = [stress_place(summary.traits, _APART) for summary in seen]
+    for summary, place in zip(seen, places, strict=True):
+        if place.role == "reference" and summary.stability_loss is not None:
             clean[summary.traits.task].append(summary.stability_loss)
     ratios: list[float | None] = []
-    for summary in seen:
-        traits, loss = summary.traits, summary.stability_loss
-        if traits.reference or loss is None or traits.task not in clean:
+    for summary, place in zip(seen, places, strict=True):
+        loss, twins = summary.stability_loss, clean.get(summary.traits.task)
+        if place.role != "perturbed" or place.magnitude <= 0 or loss is None or twins is None:
             ratios.append(None)
         else:
-            ratios.append(abs(loss - fmean(clean[traits.task])) / (traits.magnitude + _EPSILON))
+            ratios.append(abs(loss - fmean(twins)) / (place.magnitude + EPSILON))
     return ratios
 
 
@@ -163,7 +172,7 @@ def _window_length(sample: VersionSample, weights: Floats) -> Floats:
 
 
 def _beta_quantile(values: Floats, weights: Floats) -> Floats:
-    return weighted_quantile(values, weights, BETA_RANK)
+    return weighted_quantile(values, weights, UPPER_RANK)
 
 
 STATISTICS: dict[str, Statistic] = {

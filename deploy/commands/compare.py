@@ -70,7 +70,6 @@ def compare(
 
     from deploy.version_table_view import breach_line, version_table_view
     from producers.recording_reader import UnreadablePart, read_frames
-    from stream_processors.family_table import STRESS_GRID
     from stream_processors.in_memory_driver import evaluate, learn_baseline
     from stream_processors.version_comparison import ScoredVersion, compare_versions
     from stream_processors.version_contract import load_contract
@@ -95,7 +94,9 @@ def compare(
     groups = _groups_to_compare(scored[0].groups(), family)
     _check_candidate(groups - scored[1].groups(), candidate)
     _check_contract({name for name, _ in scored[0].groups()}, set(rules.families), source)
-    comparison = compare_versions(scored[0], scored[1], groups, rules, versions=(baseline, candidate), grid=STRESS_GRID)
+    comparison = compare_versions(
+        *scored, groups=groups, contract=rules, versions=(baseline, candidate), config=config.aggregate
+    )
     if str(json_file) == "-":
         typer.echo(msgspec.json.format(msgspec.json.encode(comparison), indent=1))
     else:

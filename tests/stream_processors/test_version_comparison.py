@@ -7,62 +7,16 @@ import numpy as np
 import pytest
 
 from stream_processors.metric_change import MetricChange
-from stream_processors.resilience.readings import ChannelCosts, EpisodeKey, EpisodeSummary, EpisodeTraits, WindowReading
+from stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
+from stream_processors.resilience.readings import EpisodeSummary, WindowReading
 from stream_processors.version_comparison import ScoredVersion, VersionComparison, compare_versions
 from stream_processors.version_contract import Allowances, VersionContract
+from tests.stream_processors.version_episodes import summary_of, window_of
 
-GRID = (0.0, 0.5, 1.0)
+CONFIG = AggregateConfig(grid=(0.0, 0.5, 1.0), families={"cooking": FamilyContract(recovery=2.0)})
 CONTRACT = VersionContract(
     schema_version=1, resamples=500, allowances=Allowances(success_rate=0.05, recovery_cost=0.5, window_length=1.0)
 )
-
-
-def summary(number: int, version: str, *, task: str = "", **fields: Any) -> EpisodeSummary:
-    traits = {name: fields.pop(name) for name in tuple(fields) if name in EpisodeTraits.__struct_fields__}
-    made = {
-        "outcome": "success",
-        "steps": 20,
-        "unscored_steps": 0,
-        "windows": 0,
-        "recovery_cost": 1.0,
-        "costs": ChannelCosts(),
-        "lost_cycles": 0.0,
-        "window_steps": 0,
-        "final_progress": 1.0,
-        "final_propositions": 1.0,
-        "violation": 0.0,
-        "started_s": 0.0,
-        "ended_s": 1.0,
-    }
-    return EpisodeSummary(
-        key=EpisodeKey("robot", f"boot-{version}", str(number)),
-        traits=EpisodeTraits(**{"family": "navigation", "task": task or f"t{number}", "version": version, **traits}),
-        **{**made, **fields},
-    )
-
-
-def window(of: EpisodeSummary, length: int, state: Any = "recovered", number: int = 0) -> WindowReading:
-    return WindowReading(
-        key=of.key,
-        traits=of.traits,
-        number=number,
-        state=state,
-        cause="effort",
-        departure_step=1,
-        alarm_step=2,
-        reentry_step=length,
-        departure_time_s=0.0,
-        reentry_time_s=1.0,
-        departure_mode="navigate",
-        departure_progress_bin=0,
-        departure_residual_bin=0,
-        length_steps=length,
-        length_s=1.0,
-        lost_cycles=0.0,
-        peak=1.0,
-        recovery_cost=1.0,
-        costs=ChannelCosts(),
-    )
 
 
 def compared(
@@ -72,7 +26,9 @@ def compared(
     windows: tuple[list[WindowReading], list[WindowReading]] = ([], []),
 ) -> VersionComparison:
     versions = ScoredVersion(before, windows[0]), ScoredVersion(after, windows[1])
-    return compare_versions(*versions, versions[0].groups(), contract, versions=("1", "2"), grid=GRID)
+    return compare_versions(
+        *versions, groups=versions[0].groups(), contract=contract, versions=("1", "2"), config=CONFIG
+    )
 
 
 def change(comparison: VersionComparison, metric: str, family: str = "navigation") -> MetricChange:
@@ -82,7 +38,7 @@ def change(comparison: VersionComparison, metric: str, family: str = "navigation
 
 
 def episodes(version: str, costs: list[float], **fields: Any) -> list[EpisodeSummary]:
-    return [summary(i, version, recovery_cost=cost, **fields) for i, cost in enumerate(costs)]
+    return [summary_of(i, version, recovery_cost=cost, **fields) for i, cost in enumerate(costs)]
 
 
 def test_the_same_episodes_in_any_order_are_no_change() -> None:
@@ -146,7 +102,7 @@ def test_tasks_in_common_make_the_interval_sharper() -> None:
     hardness = rng.exponential(5.0, size=40)
     before = episodes("1", hardness.tolist())
     shared = episodes("2", (hardness + 1.0).tolist())
-    apart = [summary(i, "2", task=f"other-{i}", recovery_cost=float(cost) + 1.0) for i, cost in enumerate(hardness)]
+    apart = [summary_of(i, "2", task=f"other-{i}", recovery_cost=float(cost) + 1.0) for i, cost in enumerate(hardness)]
     sharp, blunt = (change(compared(before, after), "recovery_cost") for after in (shared, apart))
     assert sharp.difference == pytest.approx(blunt.difference)
     assert (sharp.low, sharp.high) == pytest.approx((1.0, 1.0))
@@ -156,7 +112,7 @@ def test_tasks_in_common_make_the_interval_sharper() -> None:
 
 def test_another_mix_of_stress_is_no_change() -> None:
     def at(stress: float, count: int, version: str, start: int) -> list[EpisodeSummary]:
-        return [summary(start + i, version, stress=stress, recovery_cost=1.0 + 4.0 * stress) for i in range(count)]
+        return [summary_of(start + i, version, stress=stress, recovery_cost=1.0 + 4.0 * stress) for i in range(count)]
 
     before = [*at(0.0, 10, "1", 0), *at(1.0, 10, "1", 10)]
     after = [*at(0.0, 5, "2", 0), *at(1.0, 25, "2", 10), *at(0.5, 8, "2", 50)]
@@ -171,9 +127,9 @@ def test_another_mix_of_stress_is_no_change() -> None:
 
 def test_window_length_is_over_windows_that_were_seen_to_end() -> None:
     before, after = episodes("1", [1.0] * 6), episodes("2", [1.0] * 6)
-    own = [window(s, 4) for s in before]
-    other = [window(s, 6, "unrecovered") for s in after] + [window(s, 12, number=1) for s in after[:2]]
-    other += [window(s, 900, "censored", number=2) for s in after]
+    own = [window_of(s, 4) for s in before]
+    other = [window_of(s, 6, "unrecovered") for s in after] + [window_of(s, 12, number=1) for s in after[:2]]
+    other += [window_of(s, 900, "censored", number=2) for s in after]
     found = change(compared(before, after, windows=(own, other)), "window_length")
     assert (found.baseline, found.candidate) == (4.0, (6 * 6 + 2 * 12) / 8)
     assert found.verdict == "breach"
@@ -184,11 +140,11 @@ def test_beta_is_of_twins() -> None:
         found = []
         for i in range(8):
             task = f"t{i}"
-            found.append(summary(3 * i, name, task=task, reference=True, stability_loss=1.0 + i))
-            found.append(summary(3 * i + 1, name, task=task, reference=True, stability_loss=3.0 + i))
+            found.append(summary_of(3 * i, name, task=task, reference=True, stability_loss=1.0 + i))
+            found.append(summary_of(3 * i + 1, name, task=task, reference=True, stability_loss=3.0 + i))
             loss = 2.0 + i + shift * (i + 1)
             found.append(
-                summary(3 * i + 2, name, task=task, stress=1.0, magnitude=0.5, perturbation="p", stability_loss=loss)
+                summary_of(3 * i + 2, name, task=task, stress=1.0, magnitude=0.5, perturbation="p", stability_loss=loss)
             )
         return found
 
@@ -214,8 +170,8 @@ def test_episodes_without_an_end_or_a_baseline_count_in_nothing() -> None:
     before = episodes("1", [1.0] * 10)
     after = [
         *episodes("2", [1.0] * 10),
-        *(summary(20 + i, "2", outcome="aborted", recovery_cost=50.0) for i in range(9)),
-        *(summary(40 + i, "2", recovery_cost=None) for i in range(9)),
+        *(summary_of(20 + i, "2", outcome="aborted", recovery_cost=50.0) for i in range(9)),
+        *(summary_of(40 + i, "2", recovery_cost=None) for i in range(9)),
     ]
     comparison = compared(before, after)
     assert change(comparison, "recovery_cost").candidate == pytest.approx(1.0)
