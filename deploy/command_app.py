@@ -5,7 +5,21 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands import baseline, compare, demo, evaluate, export, judge, record, replay, schema, topics, up, worker
+from deploy.commands import (
+    baseline,
+    compare,
+    demo,
+    evaluate,
+    export,
+    fit_value,
+    judge,
+    record,
+    replay,
+    schema,
+    topics,
+    up,
+    worker,
+)
 
 _ABOUT = """Live resilience telemetry for embodied agents: from step events on Kafka to recovery costs in Prometheus.
 
@@ -31,7 +45,7 @@ def build_app() -> typer.Typer:
     for panel, commands in {
         "On one machine": (demo.demo, up.up),
         "The parts": (worker.worker, judge.judge, export.export, topics.topics),
-        "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare),
+        "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare, fit_value.fit_value),
         "Reference": (schema.schema,),
     }.items():
         for command in commands:

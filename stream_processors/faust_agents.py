@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import faust
@@ -28,6 +29,7 @@ from stream_processors.topics import (
     topic_name,
 )
 from stream_processors.track_steps import TrackSteps
+from stream_processors.value_model_file import read_value_model
 
 S = TypeVar("S")
 
@@ -56,12 +58,16 @@ def add_stages(
         settings: of the worker.
         baselines: where the baseline to score by comes from; no batch is processed before it is ready.
         on_failure: told of the exception that an agent died of.
+
+    Raises:
+        SettingsError: the value model's file cannot be read, or holds none.
     """
     config = settings.resilience
+    model = read_value_model(Path(settings.value_model), "value_model") if settings.value_model else None
     learner, families = LearnBaselines(config.baseline), AggregateFamilies(config.aggregate)
     stages = Stages(
         add_stage(
-            app, settings, "track_steps", *steps_source(settings), TrackSteps(config, baselines.current),
+            app, settings, "track_steps", *steps_source(settings), TrackSteps(config, baselines.current, model),
             lambda key: hash_of(key) % settings.buckets, baselines, on_failure,
         ),
         add_stage(

@@ -42,6 +42,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         recovery_bound_s: longest time to become ready; after it the worker ends with an error.
         baseline_refresh_s: shortest time between two materialisations of changed baselines.
         frozen_baseline: a baseline file to score by instead of the live baselines; empty for the live ones.
+        value_model: a value network (`springback fit-value`) to value states by, instead of the mean return by anchor;
+            empty for the latter. All workers of one application must agree.
         data_directory: where Faust keeps its own files; empty for a temporary one.
         health_host: where the health endpoint listens.
         health_port: its port; 0 takes a free one.
@@ -68,6 +70,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     recovery_bound_s: float = 120.0
     baseline_refresh_s: float = 1.0
     frozen_baseline: str = ""
+    value_model: str = ""
     data_directory: str = ""
     health_host: str = "127.0.0.1"
     health_port: int = 0

@@ -14,6 +14,7 @@ from stream_processors.resilience.materialised_baseline import MaterialisedBasel
 from stream_processors.resilience.readings import encode_reading
 from stream_processors.resilience.resilience_config import ResilienceConfig
 from stream_processors.resilience.tracker_state import TRACKER_SCHEMA_VERSION, TrackerState
+from stream_processors.resilience.value_model import ValueModel
 from stream_processors.stage_reducer import Output, StageEvent
 from stream_processors.state_codec import decode_versioned
 from stream_processors.topics import CONTRIBUTIONS, STATUS, SUMMARIES, WINDOWS
@@ -25,10 +26,16 @@ class TrackSteps:
     Args:
         config: settings of the core.
         baseline: gives the baseline to score by, as it is just now.
+        model: values states; None for the mean returns by anchor.
     """
 
-    def __init__(self, config: ResilienceConfig, baseline: Callable[[], MaterialisedBaseline]) -> None:
-        self._tracker = EpisodeTracker(config)
+    def __init__(
+        self,
+        config: ResilienceConfig,
+        baseline: Callable[[], MaterialisedBaseline],
+        model: ValueModel | None = None,
+    ) -> None:
+        self._tracker = EpisodeTracker(config, model)
         self._baseline = baseline
 
     def blank(self) -> TrackerState:

@@ -4,9 +4,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dashboards.evaluation_report.group_rows import GroupRow
-from dashboards.evaluation_report.plot_axes import cost_scale, stress_axis
+from dashboards.evaluation_report.plot_axes import cost_scale, legend_above, stress_axis
 from dashboards.evaluation_report.plot_style import Panel, PlotSection, draw, series_style
-from dashboards.evaluation_report.readable_text import figure_text, name_text, p_text
+from dashboards.evaluation_report.readable_text import name_text, p_text
 from dashboards.evaluation_report.report_numbers import ReportNumbers
 from dashboards.evaluation_report.report_selection import MOST_SERIES, Chosen, method_name, own
 
@@ -41,7 +41,7 @@ def _panel(family: str, rows: list[GroupRow], numbers: ReportNumbers) -> Panel:
         stress_axis(axes, numbers.grid)
         axes.set_ylabel("C_rec of an episode (no unit)")
         if len(rows) > 1:
-            axes.legend(loc="upper left")
+            legend_above(axes)
 
     return Panel(f"{name_text(family)}: {_finding(rows)}", draw(plot), _note(rows))
 
@@ -49,8 +49,8 @@ def _panel(family: str, rows: list[GroupRow], numbers: ReportNumbers) -> Panel:
 def _finding(rows: list[GroupRow]) -> str:
     found = [row.correlation for row in rows]
     if len(rows) > 1:
-        said = [f"ρ = {figure_text(c.rho)}" if c else "ρ unknown" for c in found]  # noqa: RUF001
-        return ", ".join(said)
+        rising = sum(c is not None and c.rho > 0 and c.p <= _CLEAR_P for c in found)
+        return f"cost clearly rises for {rising} of {len(rows)} methods"
     (one,) = found
     if one is None:
         return "stress or cost does not vary"

@@ -1,4 +1,4 @@
-"""Axes that several plots share: recovery cost, which spans from nothing to tens, and stress."""
+"""What several plots share: axes of recovery cost, which spans from nothing to tens, and of stress; the legend."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 _LINEAR_TO = 0.1
+_LONG_NAME = 18
 _TICKS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 
@@ -27,3 +28,10 @@ def stress_axis(axes: Axes, grid: Sequence[float]) -> None:
     axes.set_xlim(min(grid) - 0.06, max(grid) + 0.06)
     axes.set_xticks(list(grid), [f"{point:g}" for point in grid])
     axes.set_xlabel("stress λ (0 clean, 1 hardest)")
+
+
+def legend_above(axes: Axes) -> None:
+    """Put the legend above the plot, where no mark can be under it."""
+    names = axes.get_legend_handles_labels()[1]
+    columns = 1 if max(map(len, names)) > _LONG_NAME else 2
+    axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=columns, columnspacing=1.0)

@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 
 from dashboards.evaluation_report.group_rows import GroupRow
-from dashboards.evaluation_report.plot_axes import stress_axis
+from dashboards.evaluation_report.plot_axes import legend_above, stress_axis
 from dashboards.evaluation_report.plot_style import INK, MUTED, SERIES, SURFACE, Panel, PlotSection, draw, series_style
 from dashboards.evaluation_report.readable_text import name_text
 from dashboards.evaluation_report.report_numbers import ReportNumbers
@@ -12,6 +12,7 @@ from stream_processors.evaluation_json import ResilienceJson
 
 _LEFT = ("axes fraction", "data")
 _POINTS = "offset points"
+_FEW_CURVES = 2
 
 
 def stress_response_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
@@ -52,9 +53,12 @@ def _panel(family: str, curves: list[tuple[GroupRow, ResilienceJson]]) -> Panel:
         axes.annotate("kept", (0, 0), (3, 3), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
         axes.annotate("broken", (0, 0), (3, -11), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
         if len(curves) > 1:
-            axes.legend(loc="upper right")
+            legend_above(axes)
 
-    title = "; ".join(_finding(curve, row if len(curves) > 1 else None) for row, curve in curves)
+    few = len(curves) <= _FEW_CURVES
+    title = (
+        "; ".join(_finding(curve, row if len(curves) > 1 else None) for row, curve in curves) if few else _range(curves)
+    )
     return Panel(f"{name_text(family)}: {title}", draw(plot), "; ".join(_note(row, curve) for row, curve in curves))
 
 
@@ -67,6 +71,13 @@ def _finding(curve: ResilienceJson, row: GroupRow | None) -> str:
     if curve.capacity >= max(margin.stress for margin in curve.margins):
         return f"{of}withstands all stress tried"
     return f"{of}withstands stress up to {curve.capacity:g}"
+
+
+def _range(curves: list[tuple[GroupRow, ResilienceJson]]) -> str:
+    known = [curve.capacity for _, curve in curves if curve.capacity is not None]
+    if not known:
+        return "too few episodes to tell"
+    return f"methods withstand stress up to {min(known):g} at the least, {max(known):g} at the most"
 
 
 def _note(row: GroupRow, curve: ResilienceJson) -> str:

@@ -7,7 +7,13 @@ from typing import Annotated
 import typer
 
 from deploy.commands.baseline_file import read_baseline
-from deploy.commands.shared_options import RecordingsArgument, SettingsOption, stream_settings
+from deploy.commands.shared_options import (
+    RecordingsArgument,
+    SettingsOption,
+    ValueModelOption,
+    read_value_option,
+    stream_settings,
+)
 
 _BREACH = 1
 _SHIPPED_CONTRACT = "non_degradation.toml"
@@ -55,6 +61,7 @@ def compare(
             help="Write the comparison as JSON; - is standard output, in place of the table.",
         ),
     ] = None,
+    value_model: ValueModelOption = None,
     settings: SettingsOption = None,
 ) -> None:
     """Compare two versions of the agents, family by family, and end with code 1 where a contract is broken.
@@ -83,13 +90,14 @@ def compare(
     rules = load_contract((shipped if contract is None else contract).read_bytes(), source)
     config = stream_settings(None, None, settings).resilience
     given = None if baseline_file is None else read_baseline(baseline_file, config, "--baseline-file")
+    model = read_value_option(value_model)
     frames = [recorded.frame for recorded in read_frames(files, report_unreadable)]
     _check_versions(versions_in(frames), baseline, candidate)
     parts = [frames_of_version(frames, version) for version in (baseline, candidate)]
-    learned = learn_baseline(parts[0], config) if given is None else given
+    learned = learn_baseline(parts[0], config, model=model) if given is None else given
     scored = []
     for part in parts:
-        evaluation = evaluate(part, config, learned)
+        evaluation = evaluate(part, config, learned, model=model)
         scored.append(ScoredVersion(evaluation.summaries, evaluation.windows))
     groups = _groups_to_compare(scored[0].groups(), family)
     _check_candidate(groups - scored[1].groups(), candidate)

@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from deploy.commands.baseline_file import read_baseline
-from deploy.commands.shared_options import BaselineOption, RecordingsArgument, SettingsOption, stream_settings
+from deploy.commands.shared_options import (
+    BaselineOption,
+    RecordingsArgument,
+    SettingsOption,
+    ValueModelOption,
+    read_value_option,
+    stream_settings,
+)
 
 
 def evaluate(
@@ -32,6 +39,7 @@ def evaluate(
             help="Write a page with plots (report.html), and its numbers as JSON and CSV, into this folder.",
         ),
     ] = None,
+    value_model: ValueModelOption = None,
     settings: SettingsOption = None,
 ) -> None:
     """Print recovery costs, rebound windows and success rates of recordings, and what stress families withstand.
@@ -55,11 +63,12 @@ def evaluate(
 
     config = stream_settings(None, None, settings).resilience
     given = None if baseline is None else read_baseline(baseline, config, "--baseline")
+    model = read_value_option(value_model)
     frames = [recorded.frame for recorded in read_frames(files, report_unreadable)]
     if not frames:
         typer.echo("springback: there is no step frame in what was given", err=True)
         raise typer.Exit(2)
-    evaluation = in_memory_driver.evaluate(frames, config, given)
+    evaluation = in_memory_driver.evaluate(frames, config, given, model=model)
     readings = aggregate(in_order(evaluation.begun, evaluation.summaries), config.aggregate)
     margins = monitors(evaluation.summaries, config.aggregate)
     document = evaluation_json(evaluation.summaries, evaluation.windows, readings, margins)

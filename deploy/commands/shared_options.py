@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from stream_processors.resilience.value_model import ValueModel
     from stream_processors.settings import WorkerSettings
 
 
@@ -91,6 +92,18 @@ BaselineOption = Annotated[
     ),
 ]
 
+ValueModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--value-model",
+        metavar="MODEL",
+        exists=True,
+        dir_okay=False,
+        help="Value states by this network (springback fit-value) instead of by the mean return at their anchor. A "
+        "baseline that is given must have been learned with it.",
+    ),
+]
+
 LocalBrokerOption = Annotated[
     str,
     typer.Option(
@@ -128,6 +141,17 @@ RecordingsArgument = Annotated[
         help="Recordings: step frames as JSON Lines, plain or gzip; several are one input; - is standard input.",
     ),
 ]
+
+
+def read_value_option(file: Path | None) -> "ValueModel | None":
+    """The value network that the option names; None where it names none.
+
+    Raises:
+        SettingsError: the file holds none.
+    """
+    from stream_processors.value_model_file import read_value_model
+
+    return None if file is None else read_value_model(file, "--value-model")
 
 
 def silence_kafka_clients() -> None:

@@ -76,7 +76,7 @@ class FamilyAggregator:
             quiet = key not in running and now_s - group.judged_s > self.config.breach_quiet_s
             if quiet and group.breach.end():
                 state.sequence += 1
-                group.updated_s = now_s
+                state.changed([group], now_s)
                 found.append(self._told(state, family, key, now_s))
         return found + self.due(state, family, now_s) or ([] if stale else None)
 
@@ -91,18 +91,21 @@ class FamilyAggregator:
         group = state.groups.pop(place.group, GroupState())
         state.groups[place.group] = group
         group.add(summary, place, thresholds, self.config)
-        _changed([group] if thresholds == before else state.groups.values(), now_s)
+        state.changed([group] if thresholds == before else state.groups.values(), now_s)
         return urgent
 
     def _make_room(self, state: FamilyState, family: str, wanted: GroupKey, now_s: float) -> list[FamilyReading]:
         if wanted in state.groups or len(state.groups) < self.config.group_memory:
             return []
         oldest = next(iter(state.groups))
-        # Whoever shows the group must not show it in a breach for ever.
-        last = [self._told(state, family, oldest, now_s)] if state.groups[oldest].breach.end() else []
+        told = []
+        if state.groups[oldest].breach.end():
+            # Whoever shows the group must not show it in a breach for ever.
+            state.changed([state.groups[oldest]], now_s)
+            told = [self._told(state, family, oldest, now_s)]
         del state.groups[oldest]
         state.groups_let_go += 1
-        return last
+        return told
 
     def _judge(self, state: FamilyState, family: str, now_s: float) -> list[FamilyReading]:
         """Hold the live stress against what each group that has active episodes withstands."""
@@ -119,7 +122,7 @@ class FamilyAggregator:
             curve = group.response(thresholds, self.config)
             beyond = beyond_capacity(state.live, curve, stress_capacity(curve))
             if beyond is not None and group.breach.advance(beyond, self.config.breach_evaluations):
-                group.updated_s = now_s
+                state.changed([group], now_s)
                 found.append(self._told(state, family, key, now_s))
         return found
 
@@ -127,7 +130,7 @@ class FamilyAggregator:
         live = live_stress([episode.stress for episode in state.active.values()], self.config.live_rank)
         if live != state.live:
             state.live = live
-            _changed(state.groups.values(), now_s)
+            state.changed(state.groups.values(), now_s)
 
     def _told(self, state: FamilyState, family: str, key: GroupKey, now_s: float) -> FamilyReading:
         group = state.groups[key]
@@ -184,11 +187,6 @@ def _states(events: Iterable[FamilyEvent], config: AggregateConfig) -> dict[str,
 
 def _time_of(event: FamilyEvent) -> float:
     return event.time_s if isinstance(event, EpisodeBegun) else event.ended_s
-
-
-def _changed(groups: Iterable[GroupState], now_s: float) -> None:
-    for group in groups:
-        group.pending, group.updated_s = True, now_s
 
 
 def _forget_oldest(memory: "dict[int, ActiveEpisode] | dict[int, None]", most: int) -> None:

@@ -1,5 +1,7 @@
 """What is kept of a family: its groups (method and version), its active episodes, and what its references cost."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
@@ -38,7 +40,7 @@ class GroupState(msgspec.Struct, kw_only=True):
         breach: whether the live stress is beyond it.
         judged_s: when that was last looked at.
         curve: the stress-response curve by the thresholds `curve_by`; out of date where they are others, or None.
-        updated_s: when it last changed.
+        updated_s: when it last changed, and with which of the family's changes (`sequence`).
         sent_s: when its last reading was sent; `pending` says that it has changed since.
     """
 
@@ -58,6 +60,7 @@ class GroupState(msgspec.Struct, kw_only=True):
     curve: tuple[StressMargin, ...] = ()
     curve_by: ContractThresholds | None = None
     updated_s: float = 0.0
+    sequence: int = 0
     sent_s: float = NEVER_S
     pending: bool = False
 
@@ -121,6 +124,11 @@ class FamilyState(msgspec.Struct, kw_only=True):
     sequence: int = 0
     groups_let_go: int = 0
 
+    def changed(self, groups: Iterable[GroupState], now_s: float) -> None:
+        """Note that what there is to say of these groups has changed."""
+        for group in groups:
+            group.pending, group.updated_s, group.sequence = True, now_s, self.sequence
+
     def thresholds(self, contract: FamilyContract, config: AggregateConfig) -> ContractThresholds:
         """What the family is held to just now."""
         return self.references.thresholds(contract, config.auto)
@@ -136,7 +144,7 @@ class FamilyState(msgspec.Struct, kw_only=True):
             family=family,
             method=method,
             version=version,
-            sequence=self.sequence,
+            sequence=known.sequence,
             updated_s=known.updated_s,
             episodes=known.episodes,
             censored=known.censored,

@@ -78,7 +78,26 @@ def test_evaluate_takes_several_files_and_standard_input_as_one(
 
 def test_evaluate_prints_json_in_place_of_the_table(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["evaluate", "--json", "-", str(recording)]) == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"families", "episodes"}
+    assert set(json.loads(capsys.readouterr().out)) == {"families", "resilience", "episodes"}
+
+
+def test_evaluate_writes_a_report_and_says_what_families_withstand(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = tmp_path / "new" / "monday", tmp_path / "out.json"
+    assert cli.main(["evaluate", "--json", str(out), "--report", str(folder), str(recording)]) == 0
+    streams = capsys.readouterr()
+    assert "What families withstand" in streams.out
+    assert f"report    {folder / 'report.html'}" in streams.err
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert recording.name in page
+    assert page.count("<svg") >= 3
+    assert evaluated(folder / "report.json")["evaluation"] == evaluated(out)
+
+
+def test_a_report_does_not_take_a_file_for_its_folder(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", "--report", str(recording), str(recording)]) == 2
+    assert "is a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["evaluate"], ["replay", "--speed", "max", "--broker", "127.0.0.1:1"]])

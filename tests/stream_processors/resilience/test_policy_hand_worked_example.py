@@ -242,9 +242,9 @@ def test_advantages() -> None:
     for name, delta in DELTA.items():
         found = exact_advantages(np.array([float(d) for d in delta]), float(DECAY))
         assert found.tolist() == pytest.approx([float(a) for a in ADVANTAGE[name]], rel=1e-12)
-    delta = np.array([float(d) for d in DELTA["failing"]])
+    failing = np.array([float(d) for d in DELTA["failing"]])
     two = [DELTA["failing"][t] + DECAY * DELTA["failing"][t + 1] for t in (0, 1)]
-    assert lagged_advantages(delta, float(DECAY), 2).tolist() == pytest.approx([float(a) for a in two], rel=1e-12)
+    assert lagged_advantages(failing, float(DECAY), 2).tolist() == pytest.approx([float(a) for a in two], rel=1e-12)
 
 
 @pytest.mark.parametrize(("t", "bins"), [(0, (0, 4)), (1, (5, 2))], ids=["a", "b"])

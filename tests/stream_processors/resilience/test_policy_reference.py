@@ -17,7 +17,8 @@ from stream_processors.resilience.readings import EpisodeKey, EpisodeSummary
 from stream_processors.resilience.resilience_config import ResilienceConfig
 from tests.stream_processors.frame_builders import Part, ready, run_tracker
 from tests.stream_processors.random_episodes import by_seed, cut_into_frames, judged_episodes
-from tests.stream_processors.resilience.literal_stability import LiteralStability, Row
+from tests.stream_processors.resilience.literal_metrics import Row
+from tests.stream_processors.resilience.literal_stability import LiteralStability
 
 CONFIG = ResilienceConfig()
 RECORDING = Path(__file__).parents[2] / "data" / "habitat_lab_pointnav.frames.jsonl.gz"
