@@ -17,7 +17,6 @@ from prometheus_client import CollectorRegistry
 from sinks.broker_lag import BrokerLag
 from sinks.metrics_server import metrics_server
 from sinks.prometheus_sink import PrometheusSink, SeriesBounds
-from sinks.quiet_log import quiet_clients
 from sinks.reading_topics import ReadingTopics
 from sinks.sink_runner import SinkRunner
 
@@ -76,8 +75,7 @@ def run_exporter(
             client_options=client_options,
         )
 
-    with quiet_clients():
-        asyncio.run(until_signalled())
+    asyncio.run(until_signalled())
 
 
 async def export_readings(

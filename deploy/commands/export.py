@@ -29,7 +29,9 @@ def export(
     """
     from sinks.exporter import run_exporter
     from sinks.prometheus_sink import SeriesBounds
+    from stream_processors.service_log import configure_logging
 
+    configure_logging()
     chosen = stream_settings(broker, prefix, settings)
     run_exporter(
         chosen.kafka.bootstrap,
