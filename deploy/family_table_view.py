@@ -67,9 +67,8 @@ def resilience_table_view(rows: Iterable[ResilienceJson], title: str = "\nWhat f
 
 
 def _block(family: str, method: str, rows: list[FamilyRow]) -> Table:
-    table = Table(
-        title=f"\n{family} · {method}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
-    )
+    title = Text(f"\n{_shown(family)} · {_shown(method)}", style="table.title")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for heading, width in _COLUMNS:
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     for row in rows:
@@ -85,6 +84,11 @@ def _block(family: str, method: str, rows: list[FamilyRow]) -> Table:
             _figure(row.window_length_mean),
         )
     return table
+
+
+def _shown(name: str) -> str:
+    """A name from outside without what would steer a terminal."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
 
 
 def _episodes(row: FamilyRow) -> str:

@@ -121,12 +121,14 @@ class FrameSender:
     def close(self, timeout_s: float) -> None:
         """Flushes, ends the thread and closes the publisher; what is still not acknowledged is dropped and counted."""
         deadline = time.monotonic() + timeout_s
-        self.flush(timeout_s)
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
-        self._thread.join(max(0.1, deadline - time.monotonic()))
-        self._publisher.close()
+        try:
+            self.flush(timeout_s)
+        finally:  # a file on a full disk, say, cannot be flushed
+            with self._changed:
+                self._stopping = True
+                self._changed.notify_all()
+            self._thread.join(max(0.1, deadline - time.monotonic()))
+            self._publisher.close()
         with self._changed:
             steps, ends = self._buffer.clear()
             self._steps_dropped += steps

@@ -51,12 +51,13 @@ class UnreadablePart:
 ReportUnreadable = Callable[[UnreadablePart], None]
 
 
-def _log_unreadable(part: UnreadablePart) -> None:
+def log_unreadable(part: UnreadablePart) -> None:
+    """Tell of the part as a warning in the log."""
     _logger.warning("Left out of the recording: %s", part)
 
 
 def read_frames(
-    paths: Iterable[str | Path], report_unreadable: ReportUnreadable = _log_unreadable
+    paths: Iterable[str | Path], report_unreadable: ReportUnreadable = log_unreadable
 ) -> Iterator[RecordedFrame]:
     """The frames of several recordings, as one input in the order given.
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sinks.bounded_memory import BoundedMemory
+from sinks.bounded_memory import BoundedMemory, fingerprint
 from sinks.label_values import OTHER_VALUE, LabelValue, clean_label_value, closed_label_value
 from sinks.metric_series import Labels, MetricSeries
 from stream_processors.resilience import metric_catalogue as metrics
@@ -17,6 +17,7 @@ from stream_processors.resilience.metric_spec import MetricSpec
 from stream_processors.resilience.readings import AgentCounts, AgentStatus, EpisodeKey
 
 _DAY_S = 86_400.0
+_PRODUCERS_OF_AN_AGENT = 16
 _COUNTERS: Mapping[str, MetricSpec] = {
     "duplicate_steps": metrics.DUPLICATE_STEPS,
     "missing_steps": metrics.MISSING_STEPS,
@@ -35,7 +36,8 @@ class _Producer:
 @dataclass(slots=True)
 class _Agent:
     label: LabelValue
-    producers: dict[str, _Producer] = field(default_factory=dict)
+    # Bounded too: there are programs that call themselves by another name at every start.
+    producers: BoundedMemory[_Producer] = field(default_factory=lambda: BoundedMemory(_PRODUCERS_OF_AN_AGENT))
     windows: dict[tuple[EpisodeKey, int], Labels] = field(default_factory=dict)
     seen_s: float = -math.inf
     skew_s: float = 0.0
@@ -84,7 +86,8 @@ class AgentBoard:
         if not self._plausible(status, now_s):
             return True
         agent = self._agent(status.agent)
-        producer = agent.producers.setdefault(status.producer, _Producer())
+        name = fingerprint(status.producer)
+        producer = agent.producers.get(name) or _Producer()
         if status.seen_s < producer.seen_s:
             return False
         self._count(producer, status)
@@ -94,6 +97,7 @@ class AgentBoard:
                 place: group for place, group in agent.windows.items() if place[0].session != producer.session
             }
         producer.seen_s, producer.session, producer.counts = status.seen_s, status.session, status.counts
+        agent.producers.put(name, producer)
         if status.seen_s >= agent.seen_s:
             self._show(agent, status)
         self._newest_s = max(self._newest_s, status.seen_s)

@@ -65,11 +65,14 @@ class BackgroundReader:
     def __enter__(self) -> Self:
         """Start, and wait until what is in the topics already has been read."""
         self._thread.start()
-        if not self._caught_up.wait(_START_TIMEOUT_S):
+        try:
+            if not self._caught_up.wait(_START_TIMEOUT_S):
+                message = f"the topics of readings could not be read to their end within {_START_TIMEOUT_S:.0f} s"
+                raise TimeoutError(message)
             self.check()
-            message = f"the topics of readings could not be read to their end within {_START_TIMEOUT_S:.0f} s"
-            raise TimeoutError(message)
-        self.check()
+        except BaseException:
+            self._stop.set()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:

@@ -1,12 +1,8 @@
 """The exporter behind `springback export`: readings in, metrics page out, until it is told to stop."""
 
 import asyncio
-import contextlib
 import importlib.metadata
-import json
 import logging
-import os
-import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +13,9 @@ from prometheus_client import CollectorRegistry
 from sinks.broker_lag import BrokerLag
 from sinks.metrics_server import metrics_server
 from sinks.prometheus_sink import PrometheusSink, SeriesBounds
-from sinks.quiet_log import quiet_clients
 from sinks.reading_topics import ReadingTopics
 from sinks.sink_runner import SinkRunner
+from stream_processors.service_run import run_until, write_ready_file
 
 _log = logging.getLogger(__name__)
 
@@ -27,57 +23,6 @@ DEFAULT_PORT = 9464
 DEFAULT_GROUP = "springback"
 _LAG_INTERVAL_S = 2.0
 _LAG_TIMEOUT_S = 5.0
-
-
-def run_exporter(
-    bootstrap: str,
-    *,
-    host: str = "127.0.0.1",
-    port: int = DEFAULT_PORT,
-    prefix: str = "",
-    group: str | None = None,
-    bounds: SeriesBounds | None = None,
-    ready_file: Path | None = None,
-    on_ready: Callable[[str], None] | None = None,
-    client_options: Mapping[str, Any] | None = None,
-) -> None:
-    """Export until SIGTERM or SIGINT, then end cleanly. For the main thread of a process; else `export_readings`.
-
-    Args:
-        bootstrap: HOST:PORT of the broker, several with commas between.
-        host: where the metrics page is served.
-        port: its port; 0 takes a free one.
-        prefix: what the topics' names begin with.
-        group: the workers' consumer group; by default the prefix and `springback`.
-        bounds: how many series there may be.
-        ready_file: written once the page is served and caught up with the topics: `{"metrics": "http://…/metrics"}`.
-        on_ready: called at the same moment with the page's address.
-        client_options: further options of aiokafka's clients (security).
-
-    Raises:
-        MetricsAddressError: the page cannot be served at that address.
-    """
-
-    async def until_signalled() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        await export_readings(
-            bootstrap,
-            stop,
-            host=host,
-            port=port,
-            prefix=prefix,
-            group=group,
-            bounds=bounds,
-            ready_file=ready_file,
-            on_ready=on_ready,
-            client_options=client_options,
-        )
-
-    with quiet_clients():
-        asyncio.run(until_signalled())
 
 
 async def export_readings(
@@ -93,9 +38,21 @@ async def export_readings(
     on_ready: Callable[[str], None] | None = None,
     client_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Export until `stop` is set; the other arguments are those of `run_exporter`.
+    """Export until `stop` is set.
 
     The page is served from the start. A broker that is away is waited for, and shown on the page.
+
+    Args:
+        bootstrap: HOST:PORT of the broker, several with commas between.
+        stop: ends it.
+        host: where the metrics page is served.
+        port: its port; 0 takes a free one.
+        prefix: what the topics' names begin with.
+        group: the workers' consumer group; by default the prefix and `springback`.
+        bounds: how many series there may be.
+        ready_file: written once the page is served and caught up with the topics: `{"metrics": "http://…/metrics"}`.
+        on_ready: called at the same moment with the page's address.
+        client_options: further options of aiokafka's clients (security).
 
     Raises:
         MetricsAddressError: the page cannot be served at that address.
@@ -108,7 +65,7 @@ async def export_readings(
         observer = _ReadyObserver(sink, address, ready_file, on_ready)
         runner = SinkRunner(bootstrap, topics, [sink], observer, client_options=client_options)
         lag_group = prefix + DEFAULT_GROUP if group is None else group
-        await _until_stopped(
+        await run_until(
             stop,
             runner.run(),
             _watch_lag(sink, bootstrap, topics.steps, lag_group, client_options),
@@ -135,23 +92,9 @@ class _ReadyObserver:
             return  # the broker was away, and is read on
         self._ready = True
         if self._ready_file is not None:
-            _write_atomically(self._ready_file, json.dumps({"metrics": self._address}) + "\n")
+            write_ready_file(self._ready_file, {"metrics": self._address})
         if self._on_ready is not None:
             self._on_ready(self._address)
-
-
-async def _until_stopped(stop: asyncio.Event, *parts: Any) -> None:
-    """Run the parts until the event is set or one of them fails; what failed is raised."""
-    tasks = [asyncio.ensure_future(part) for part in parts]
-    stopping = asyncio.ensure_future(stop.wait())
-    try:
-        done, _ = await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (*tasks, stopping):
-            task.cancel()
-        await asyncio.gather(*tasks, stopping, return_exceptions=True)
-    for task in done:
-        task.result()
 
 
 async def _watch_lag(
@@ -176,15 +119,3 @@ def _version() -> str:
         return importlib.metadata.version("springback")
     except importlib.metadata.PackageNotFoundError:
         return "unknown"  # run from a source tree
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    """Whoever looks sees the whole file or none."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    except OSError:
-        with contextlib.suppress(FileNotFoundError):
-            partial.unlink()
-        raise

@@ -8,10 +8,9 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-import aiokafka  # type: ignore[import-untyped]
-
 from stream_processors.errors import SettingsError, StateFormatError
 from stream_processors.kafka_connection import KafkaConnection
+from stream_processors.plain_consumer import plain_consumer
 from stream_processors.resilience.baseline_codec import BaselineFormatError, apply_record, load_baseline
 from stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
 from stream_processors.resilience.resilience_config import ResilienceConfig
@@ -98,13 +97,7 @@ class BaselineFeed:
         Raises:
             StateFormatError: a record cannot be read by this version.
         """
-        consumer = aiokafka.AIOKafkaConsumer(
-            self._topic,
-            bootstrap_servers=self._kafka.bootstrap,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            **self._kafka.client_options(),
-        )
+        consumer = plain_consumer(self._kafka, self._topic)
         try:
             await consumer.start()
             ends = await consumer.end_offsets(consumer.assignment())

@@ -11,6 +11,7 @@ import msgspec
 
 from stream_processors.errors import BaselineImportError
 from stream_processors.kafka_connection import KafkaConnection
+from stream_processors.plain_consumer import plain_consumer
 from stream_processors.resilience.anchor import AnchorGrid
 from stream_processors.resilience.baseline_codec import (
     BaselineFormatError,
@@ -39,7 +40,7 @@ async def export_baseline(kafka: KafkaConnection, *, prefix: str = "", grid: Anc
         BaselineFormatError: a record of the topic cannot be read.
     """
     learned = StageBaseline(grid=grid or AnchorGrid())
-    consumer = _reader(kafka, topic_name(BASELINES, prefix))
+    consumer = plain_consumer(kafka, topic_name(BASELINES, prefix))
     async with consumer:
         ends = await consumer.end_offsets(consumer.assignment())
         while [place for place, end in ends.items() if await consumer.position(place) < end]:
@@ -78,7 +79,7 @@ async def import_baseline(
     """
     families = _families_of(data, grid or AnchorGrid())
     request = uuid.uuid4().hex
-    reader = _reader(kafka, topic_name(BASELINES, prefix))
+    reader = plain_consumer(kafka, topic_name(BASELINES, prefix))
     producer = aiokafka.AIOKafkaProducer(
         bootstrap_servers=kafka.bootstrap, max_request_size=LARGEST_RECORD_BYTES, **kafka.client_options()
     )
@@ -126,13 +127,3 @@ async def _see_done(reader: aiokafka.AIOKafkaConsumer, request: str, waiting: se
                 shown = apply_record(StageBaseline(), record.key, record.value)
                 if shown is not None and shown.request == request:
                     waiting.discard(family)
-
-
-def _reader(kafka: KafkaConnection, topic: str) -> aiokafka.AIOKafkaConsumer:
-    return aiokafka.AIOKafkaConsumer(
-        topic,
-        bootstrap_servers=kafka.bootstrap,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        **kafka.client_options(),
-    )

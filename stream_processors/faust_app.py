@@ -4,16 +4,12 @@ import asyncio
 import contextlib
 import functools
 import logging
-import os
-import signal
 import tempfile
 import time
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any, cast
 
 import faust
-import msgspec
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.tables.manager import TableManager
 
@@ -23,6 +19,7 @@ from stream_processors.exact_stage import ExactStage
 from stream_processors.faust_agents import Stages, add_stages
 from stream_processors.kafka_connection import KafkaConnection
 from stream_processors.prompt_consumer import PromptTransport
+from stream_processors.service_run import run_until, run_until_signalled, write_ready_file
 from stream_processors.settings import WorkerSettings
 from stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics, topic_name
 from stream_processors.worker_health import Readiness, health_endpoint
@@ -77,16 +74,13 @@ def run_worker(settings: WorkerSettings, ready_file: Path | None = None) -> None
         StreamError: the worker cannot start or go on; the message says why. Its state is safe: start it again.
     """
     try:
-        asyncio.run(_run(settings, ready_file))
+        run_until_signalled(lambda stop: _run(settings, ready_file, stop))
     except Exception as error:
         _log.error("worker_failed kind=%s reason=%s", type(error).__name__, error)
         raise
 
 
-async def _run(settings: WorkerSettings, ready_file: Path | None) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.Event) -> None:
     baselines: BaselineSource = (
         FrozenBaseline(Path(settings.frozen_baseline), settings.resilience)
         if settings.frozen_baseline
@@ -101,7 +95,7 @@ async def _run(settings: WorkerSettings, ready_file: Path | None) -> None:
         data_directory = settings.data_directory or opened.enter_context(
             tempfile.TemporaryDirectory(prefix="springback-worker-")
         )
-        if not await _first(stop, _declare(settings)):
+        if not await run_until(stop, _declare(settings)):
             return
         app = create_app(settings, data_directory)
         failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -118,10 +112,10 @@ async def _run(settings: WorkerSettings, ready_file: Path | None) -> None:
         def on_ready() -> None:
             _log.info("ready health=%s generation=%d", address, app.consumer_generation_id)
             if ready_file is not None:
-                _write_whole(ready_file, msgspec.json.encode({"health": address}))
+                write_ready_file(ready_file, {"health": address})
 
         opened.push_async_callback(_stop, app)
-        await _first(
+        await run_until(
             stop,
             failure,
             baselines.run(),
@@ -130,25 +124,6 @@ async def _run(settings: WorkerSettings, ready_file: Path | None) -> None:
             *(_tick(stage, readiness, settings.tick_interval_s) for stage in stages.all()),
         )
         _log.info("stopping reason=signal")
-
-
-async def _first(stop: asyncio.Event, *works: Awaitable[None]) -> bool:
-    """Wait for the first of the works to end, or for the signal; the others are cancelled, its error is raised.
-
-    Returns:
-        Whether it was a work that ended.
-    """
-    stopped = asyncio.ensure_future(stop.wait())
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (stopped, *tasks):
-            task.cancel()
-        await asyncio.gather(stopped, *tasks, return_exceptions=True)
-    for task in done:
-        task.result()
-    return stopped not in done
 
 
 async def _declare(settings: WorkerSettings) -> None:
@@ -234,10 +209,3 @@ def _credentials(kafka: KafkaConnection) -> Any:
             mechanism=kafka.sasl_mechanism,
         )
     return faust.SSLCredentials(context) if context is not None else None
-
-
-def _write_whole(file: Path, data: bytes) -> None:
-    """Write a file so that whoever sees it sees all of it."""
-    partial = file.with_name(file.name + f".{os.getpid()}")
-    partial.write_bytes(data)
-    partial.replace(file)

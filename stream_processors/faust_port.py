@@ -12,6 +12,7 @@ from faust.types import TP
 from stream_processors.errors import TransientBrokerError
 from stream_processors.kafka_connection import KafkaConnection
 from stream_processors.partitioned_table import PartitionedTable
+from stream_processors.plain_consumer import plain_consumer
 from stream_processors.stage_reducer import Output
 from stream_processors.topics import topic_name
 
@@ -96,12 +97,7 @@ class FaustPort:
         Asked through a consumer of its own: whatever Faust's has buffered or passed over plays no part.
         """
         place = aiokafka.TopicPartition(self._source, partition)
-        probe = aiokafka.AIOKafkaConsumer(
-            bootstrap_servers=self._kafka.bootstrap,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            **self._kafka.client_options(),
-        )
+        probe = plain_consumer(self._kafka)
         try:
             async with asyncio.timeout(_ASK_TIMEOUT_S):
                 await probe.start()

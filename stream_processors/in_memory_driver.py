@@ -32,7 +32,7 @@ YEAR_2000_S, YEAR_2100_S = 946_684_800.0, 4_102_444_800.0
 class Evaluation:
     """What a recording comes to. `windows` holds the closed ones alone, in the order in which they closed.
 
-    Episodes that the recording leaves open are closed as aborted at its end.
+    `statuses` holds the last one of each agent. What the recording leaves open is closed as aborted at its end.
     """
 
     baseline: StageBaseline
@@ -65,12 +65,14 @@ def evaluate(
     learned = learn_baseline(frames, config, batch_frames, model) if baseline is None else baseline
     ready = materialise(learned, config.baseline, config.window.fixed_bounds())
     evaluation = Evaluation(learned)
+    latest: dict[tuple[str, str], AgentStatus] = {}
     for outputs, rejected in run(frames, ready, exact(config), batch_frames, model):
         evaluation.begun += outputs.begun
         evaluation.summaries += outputs.summaries
         evaluation.windows += [window for window in outputs.windows if window.state != "open"]
-        evaluation.statuses += outputs.statuses
+        latest |= {(status.producer, status.agent): status for status in outputs.statuses}
         evaluation.rejected += rejected
+    evaluation.statuses = list(latest.values())
     return evaluation
 
 

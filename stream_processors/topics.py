@@ -140,8 +140,8 @@ async def declare_topics(
     if app_id is not None:
         wanted |= {spec.name: (spec, partitions) for spec in worker_topics(app_id)}
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, **(client_options or {}))
-    await admin.start()
     try:
+        await admin.start()
         existing = await _partitions_of_all(admin)
         missing = [
             NewTopic(name, count, replication, topic_configs=spec.config())

@@ -85,8 +85,8 @@ async def health_endpoint(host: str, port: int, report: Callable[[], dict[str, A
 
     server = await asyncio.start_server(answer, host, port, limit=_LARGEST_REQUEST_BYTES)
     async with server:
-        bound = server.sockets[0].getsockname()
-        yield f"http://{bound[0]}:{bound[1]}/"
+        address, bound_port = server.sockets[0].getsockname()[:2]
+        yield f"http://{f'[{address}]' if ':' in address else address}:{bound_port}/"
 
 
 def _response(request: bytes, report: dict[str, Any]) -> bytes:

@@ -53,7 +53,8 @@ def evaluate(
     from rich.console import Console
 
     from deploy.family_table_view import family_table_view, resilience_table_view
-    from producers.recording_reader import UnreadablePart, read_frames
+    from producers.recorded_frames import RecordedFrames
+    from producers.recording_reader import UnreadablePart
     from stream_processors import in_memory_driver
     from stream_processors.evaluation_json import evaluation_json
     from stream_processors.resilience.family_aggregate import aggregate, in_order, monitors
@@ -64,8 +65,8 @@ def evaluate(
     config = stream_settings(None, None, settings).resilience
     given = None if baseline is None else read_baseline(baseline, config, "--baseline")
     model = read_value_option(value_model)
-    frames = [recorded.frame for recorded in read_frames(files, report_unreadable)]
-    if not frames:
+    frames = RecordedFrames(files, report_unreadable)
+    if next(iter(frames), None) is None:
         typer.echo("springback: there is no step frame in what was given", err=True)
         raise typer.Exit(2)
     evaluation = in_memory_driver.evaluate(frames, config, given, model=model)

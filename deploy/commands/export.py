@@ -27,18 +27,24 @@ def export(
 
     Example: springback export --port 9464, then curl http://127.0.0.1:9464/metrics
     """
-    from sinks.exporter import run_exporter
+    from sinks.exporter import export_readings
     from sinks.prometheus_sink import SeriesBounds
+    from stream_processors.service_log import configure_logging
+    from stream_processors.service_run import run_until_signalled
 
+    configure_logging()
     chosen = stream_settings(broker, prefix, settings)
-    run_exporter(
-        chosen.kafka.bootstrap,
-        host=host,
-        port=port,
-        prefix=chosen.prefix,
-        group=chosen.group,
-        bounds=SeriesBounds(agents=agents),
-        ready_file=ready_file,
-        on_ready=lambda address: typer.echo(f"Metrics: {address}"),
-        client_options=chosen.kafka.client_options(),
+    run_until_signalled(
+        lambda stop: export_readings(
+            chosen.kafka.bootstrap,
+            stop,
+            host=host,
+            port=port,
+            prefix=chosen.prefix,
+            group=chosen.group,
+            bounds=SeriesBounds(agents=agents),
+            ready_file=ready_file,
+            on_ready=lambda address: typer.echo(f"Metrics: {address}"),
+            client_options=chosen.kafka.client_options(),
+        )
     )

@@ -29,7 +29,7 @@ def judge(
     Example: springback judge --endpoint http://127.0.0.1:11434/v1 --model qwen3:8b
     """
     from stream_processors.judging.judge_process import run_judge
-    from stream_processors.worker_logging import configure_logging
+    from stream_processors.service_log import configure_logging
 
     configure_logging()
     given: dict[str, Any] = {

@@ -28,7 +28,7 @@ def worker(
     Example: springback worker --broker kafka-1:9092 --baseline clean.baseline
     """
     from stream_processors.faust_app import run_worker
-    from stream_processors.worker_logging import configure_logging
+    from stream_processors.service_log import configure_logging
 
     configure_logging()
     frozen = None if baseline is None else str(baseline)

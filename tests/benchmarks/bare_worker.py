@@ -14,10 +14,10 @@ from typing import Any, Final
 import msgspec
 
 from stream_processors.faust_app import create_app
+from stream_processors.service_log import configure_logging
 from stream_processors.settings import WorkerSettings, load_settings
 from stream_processors.topics import STEPS, topic_name
 from stream_processors.worker_health import health_endpoint
-from stream_processors.worker_logging import configure_logging
 
 FORWARDED: Final = "forwarded."
 """What the target's name begins with: the prefix of a second set of topics."""

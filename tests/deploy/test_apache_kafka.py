@@ -85,7 +85,7 @@ def test_another_port_is_taken_when_the_first_is_held(
     apache_kafka: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ports = [int(apache_kafka.rpartition(":")[2]), *(free_port() for _ in range(3))]
-    monkeypatch.setattr("deploy.apache_kafka.free_port", iter(ports).__next__)
+    monkeypatch.setattr("deploy.broker_process.free_port", iter(ports).__next__)
     with ApacheKafka(tmp_path) as kafka:
         assert kafka.address != apache_kafka
         assert cluster_id(kafka.address) not in {None, cluster_id(apache_kafka)}

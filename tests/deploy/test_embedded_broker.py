@@ -52,7 +52,7 @@ def test_another_port_is_taken_when_the_first_is_held(
     embedded_broker: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     free_ports = iter([int(embedded_broker.rpartition(":")[2]), free_port()])
-    monkeypatch.setattr("deploy.embedded_broker.free_port", lambda: next(free_ports))
+    monkeypatch.setattr("deploy.broker_process.free_port", lambda: next(free_ports))
     with EmbeddedBroker(tmp_path) as broker:
         assert broker.address != embedded_broker
         assert "AddrInUse" in (tmp_path / "embedded-broker.log").read_text()

@@ -72,6 +72,24 @@ def test_buffer_is_bounded(embedded_broker: str) -> None:
     assert answers[1:] == [None, None]
 
 
+@pytest.mark.broker
+def test_whatever_the_client_fails_on_is_told_and_takes_no_room(
+    embedded_broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(options: object) -> None:
+        message = "no certificate there"
+        raise FileNotFoundError(message)
+
+    monkeypatch.setattr("producers.kafka_publisher._connect", connect)
+    publisher = KafkaPublisher(embedded_broker, buffer_bytes=100)
+    answers: list[Exception | None] = []
+    for _ in range(2):
+        publisher.publish(b"robot", b"x" * 100, answers.append)
+    publisher.close()
+    assert [type(answer) for answer in answers] == [PublishError, PublishError]
+    assert all("no certificate there" in str(answer) for answer in answers)
+
+
 def test_absent_broker_keeps_nobody_waiting() -> None:
     began = time.monotonic()
     publisher = KafkaPublisher(f"127.0.0.1:{free_port()}", connect_timeout_s=0.2)

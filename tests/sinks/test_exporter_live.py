@@ -232,8 +232,11 @@ def test_a_signal_ends_the_exporter_cleanly(
 ) -> None:
     ready_file = tmp_path / "ready.json"
     program = (
-        "import sys, pathlib; from sinks.exporter import run_exporter; "
-        "run_exporter(sys.argv[1], port=0, prefix=sys.argv[2], ready_file=pathlib.Path(sys.argv[3]))"
+        "import sys, pathlib\n"
+        "from sinks.exporter import export_readings\n"
+        "from stream_processors.service_run import run_until_signalled\n"
+        "options = {'port': 0, 'prefix': sys.argv[2], 'ready_file': pathlib.Path(sys.argv[3])}\n"
+        "run_until_signalled(lambda stop: export_readings(sys.argv[1], stop, **options))\n"
     )
 
     async def scenario() -> tuple[int, bytes]:

@@ -29,7 +29,7 @@ PROGRAM = (
     "import pathlib, sys\n"
     "from stream_processors.faust_app import run_worker\n"
     "from stream_processors.settings import load_settings\n"
-    "from stream_processors.worker_logging import configure_logging\n"
+    "from stream_processors.service_log import configure_logging\n"
     "configure_logging()\n"
     "run_worker(load_settings(), pathlib.Path(sys.argv[1]))\n"
 )

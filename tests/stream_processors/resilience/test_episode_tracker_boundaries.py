@@ -147,6 +147,15 @@ def test_a_new_session_aborts_what_was_open(baseline: MaterialisedBaseline) -> N
         assert state.agents["robot-7"].closed_sessions == ["boot"]
 
 
+def test_steps_that_go_on_after_a_reboot_are_not_joined_to_those_before(baseline: MaterialisedBaseline) -> None:
+    frames = [frame_of(nominal_rows(0, 8)), frame_of(nominal_rows(8, 20), "success", session="reboot")]
+    outputs, _ = run_tracker(frames, CONFIG, baseline)
+    assert [(s.key.session, s.outcome, s.steps) for s in outputs.summaries] == [
+        ("boot", "aborted", 8),
+        ("reboot", "success", 12),
+    ]
+
+
 def test_a_frame_of_an_old_session_is_dropped_and_counted(baseline: MaterialisedBaseline) -> None:
     frames = [
         frame_of(nominal_rows(0, 5)),

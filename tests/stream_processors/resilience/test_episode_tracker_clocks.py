@@ -175,3 +175,32 @@ def test_agents_share_no_clock(baseline: MaterialisedBaseline) -> None:
     _, state = run_tracker([frame_of_parts(parts)], CONFIG, baseline, state=TrackerState())
     skews = [state.agents[name].clock_skew_s for name in ("a", "b")]
     assert skews == [1.0, 31.0]
+
+
+def test_a_clock_that_steps_back_and_forth_freezes_nothing(baseline: MaterialisedBaseline) -> None:
+    rows = without(nominal_rows(0, 20), "cycle_time_s")
+    for number, row in enumerate(rows):
+        row["time_s"] += (0.0, 5.0, 0.0, -5.0)[number // 3 % 4]
+    outputs, state = run_tracker(
+        [frame_of([row]) for row in rows[:-1]] + [frame_of(rows[-1:], "success")], CONFIG, baseline
+    )
+    counts = state.agents["robot-7"].counts
+    assert (counts.steps, counts.duplicate_steps, counts.replaced_times) == (20, 0, 0)
+    assert counts.clock_resets == 3  # forth at steps 3, 12 and 15, back at 6, 9 and 18
+    [summary] = outputs.summaries
+    assert (summary.outcome, summary.steps, summary.unscored_steps) == ("success", 20, 0)
+    assert summary.lost_cycles >= 0.0
+
+
+def test_a_clock_that_falls_to_zero_in_mid_episode_is_replaced_and_scoring_goes_on(
+    baseline: MaterialisedBaseline,
+) -> None:
+    rows = without(nominal_rows(0, 20), "cycle_time_s")
+    for row in rows[10:]:
+        row["time_s"] -= START_S + 10
+    outputs, state = run_tracker([frame_of([row]) for row in rows], CONFIG, baseline)
+    assert outputs.windows == []
+    counts = state.agents["robot-7"].counts
+    assert (counts.steps, counts.replaced_times) == (20, 10)
+    [closed] = EpisodeTracker(CONFIG).close_idle(state, START_S + 1e4).summaries
+    assert (closed.steps, closed.unscored_steps) == (20, 0)

@@ -1,0 +1,52 @@
+"""The run of a command that goes on for days: its parts side by side, until a signal or a failure ends them."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+
+def run_until_signalled(service: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run a service to its end, in the main thread of a process; it takes SIGTERM and SIGINT for itself.
+
+    Args:
+        service: given the event that either signal sets; it shall then end.
+    """
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await service(stop)
+
+    asyncio.run(run())
+
+
+async def run_until(stop: asyncio.Event, *parts: Awaitable[Any]) -> bool:
+    """Wait for the first of the parts to end, or for `stop`; the others are cancelled, and what failed is raised.
+
+    Returns:
+        Whether it was a part that ended.
+    """
+    stopped = asyncio.ensure_future(stop.wait())
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (stopped, *tasks):
+            task.cancel()
+        await asyncio.gather(stopped, *tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+    return stopped not in done
+
+
+def write_ready_file(file: Path, addresses: Mapping[str, str]) -> None:
+    """Tell whoever waits for the file where the service answers, as JSON; they see all of it or nothing."""
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    partial.write_bytes(msgspec.json.encode(addresses))
+    partial.replace(file)
