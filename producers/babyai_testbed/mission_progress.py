@@ -60,6 +60,7 @@ class MissionProgress:
         ]
         self._distances = _WalkingDistances(level.grid)
         self._first_distance: dict[int, int] = {}
+        self.shortest_path = self._route_length()
 
     def measure(self, success: bool) -> tuple[float, float]:
         """Progress and the share of propositions that hold, both in [0, 1]; both 1 on success."""
@@ -71,6 +72,36 @@ class MissionProgress:
         if not open_ones:
             return 1.0, 1.0
         return (satisfied + self._approach(open_ones[0])) / total, satisfied / total
+
+    @property
+    def goals(self) -> int:
+        """How many propositions the mission has."""
+        return len(self._propositions)
+
+    def distance_to_target(self) -> int:
+        """Cells to walk to the nearest target of the first proposition that does not hold; 0 if all do."""
+        goals = [cell_of(thing.cur_pos) for thing in self.targets()]
+        return self._distances.to_nearest(goals, cell_of(self._level.agent_pos)) if goals else 0
+
+    def _route_length(self) -> int:
+        """Cells that must be walked to be beside a target of each proposition in turn: a lower bound.
+
+        It is enough to come beside a target, to set out from beside the one before, and to put a thing down ahead.
+        """
+        best = {cell_of(self._level.agent_pos): 0}
+        spared = 1
+        for proposition in self._propositions:
+            goals = [cell_of(thing.cur_pos) for thing in self._loose(proposition.description)]
+            if goals:
+                best = {
+                    goal: min(
+                        length + max(self._distances.to_nearest([goal], here) - spared, 0)
+                        for here, length in best.items()
+                    )
+                    for goal in goals
+                }
+                spared = 3
+        return min(best.values())
 
     def targets(self) -> list[Any]:
         """The objects that would do for the first proposition that does not hold, without what is carried."""

@@ -20,7 +20,8 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Plays a level under a disturbance; `info` of a step has the keys that `SignalHooks` reads by default.
 
     travel is in cells; a retry is an action that did not do what was meant; risk counts bumps and what stands close;
-    a violation is a bump. Attach the agent after the reset: a disturbance may strike it.
+    a violation is a bump. The last step's info has `navigation`: the fields of a `NavigationOutcome`. Attach the agent
+    after the reset: a disturbance may strike it.
 
     Args:
         level: a level of `make_level`.
@@ -38,12 +39,15 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._cycle_start_s = clock.elapsed_s
         self._mission: MissionProgress | None = None
         self._agent: RecoveringAgent | None = None
+        self._path = 0.0
+        self._actions = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets the level; the agent of the episode before is let go."""
         observation, info = super().reset(seed=seed, options=options)
         self._mission = MissionProgress(self._level)
         self._agent = None
+        self._path, self._actions = 0.0, 0
         self._cycle_start_s = self._clock.elapsed_s
         return observation, {**info, "instruction": self._level.mission}
 
@@ -67,7 +71,7 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
         progress, propositions = self._mission.measure(success)
         failed = effect != action or before == after
         bump = effect == Actions.forward and before == after
-        signals = {
+        signals: dict[str, Any] = {
             "progress": progress,
             "propositions": propositions,
             "travel": float(before[0] != after[0]),
@@ -79,7 +83,25 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
             "cycle_time_s": self._clock.elapsed_s - self._cycle_start_s,
         }
         self._cycle_start_s = self._clock.elapsed_s
+        self._path += signals["travel"]
+        self._actions += 1
+        if terminated or truncated:
+            signals["navigation"] = self._navigation(self._mission, propositions, success)
         return observation, reward, terminated, truncated, {**info, **signals}
+
+    def _navigation(self, mission: MissionProgress, propositions: float, success: bool) -> dict[str, Any]:
+        """How the episode's way was, in cells and actions. The shortest is a lower bound: turns are not in it."""
+        sees = any(self._level.in_view(*cell_of(thing.cur_pos)) for thing in mission.targets())
+        return {
+            "shortest_path": float(mission.shortest_path),
+            "path": self._path,
+            "actions": self._actions,
+            "shortest_actions": mission.shortest_path + mission.goals,
+            "final_distance": 0.0 if success else float(mission.distance_to_target()),
+            "target_in_view": success or sees,
+            "goals_met": round(propositions * mission.goals),
+            "goals_total": mission.goals,
+        }
 
     def _state(self) -> tuple[Cell, int, Any, Any]:
         level = self._level

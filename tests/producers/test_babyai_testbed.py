@@ -43,6 +43,36 @@ def test_clean_tasks_are_solved(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_the_end_tells_how_the_way_was(family: str) -> None:
+    for task in islice(task_sequence(family, seed=5), EPISODES):
+        steps, frames = played(task)
+        navigation = frames[-1].ends[0].navigation
+        assert navigation is not None
+        assert navigation.path == sum(step.signals["travel"] for step in steps)
+        assert navigation.actions == len(steps)
+        assert navigation.path is not None
+        assert navigation.shortest_path is not None
+        assert navigation.path >= navigation.shortest_path >= 0.0
+        assert navigation.shortest_actions is not None
+        assert len(steps) >= navigation.shortest_actions - 1  # beside the target counts as there
+        assert navigation.goals_total
+        if steps[-1].outcome == "success":
+            assert (navigation.final_distance, navigation.target_in_view) == (0.0, True)
+            assert navigation.goals_met == navigation.goals_total
+
+
+def test_an_end_out_of_time_tells_what_was_left() -> None:
+    task = Task("navigation", "BabyAI-GoToObjMazeS5-v0", 3, step_limit=2)
+    steps, frames = played(task)
+    navigation = frames[-1].ends[0].navigation
+    assert steps[-1].outcome == "timeout"
+    assert navigation is not None
+    assert navigation.goals_met == 0
+    assert navigation.final_distance is not None
+    assert navigation.final_distance > 0.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_every_row_passes_the_workers_validation(family: str) -> None:
     publisher = MemoryPublisher()
     with StepEmitter(publisher, producer="test") as emitter:
