@@ -5,6 +5,7 @@ import functools
 import logging
 import os
 import signal
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -75,21 +76,37 @@ async def judge_steps(settings: WorkerSettings, stop: asyncio.Event, ready_file:
 async def _sessions(
     settings: WorkerSettings, judge: StepJudge, counts: JudgeCounts, stop: asyncio.Event, sessions: list[JudgeSession]
 ) -> None:
-    """One session after another, as often as the broker goes away; the last of `sessions` is the one that runs."""
+    """One session after another, as often as the broker goes away; the one of `sessions` is that which runs."""
     wait_s = _SHORTEST_WAIT_S
     while not stop.is_set():
-        sessions[:] = [JudgeSession(settings, judge, counts)]
         try:
-            await _declare(settings)
+            if not await _before(stop, _declare(settings)):
+                return
+            sessions.append(JudgeSession(settings, judge, counts))
             await sessions[0].run(stop)
         except* (KafkaError, OSError) as errors:
-            if sessions[0].ever_joined:
+            if sessions and sessions[0].ever_joined:
                 wait_s = _SHORTEST_WAIT_S
             level = logging.WARNING if wait_s == _SHORTEST_WAIT_S else logging.DEBUG
             _log.log(level, "broker_away address=%s error=%r retry=yes", settings.kafka.bootstrap, errors.exceptions[0])
-        if not stop.is_set():
-            await _wait(stop, wait_s)
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+        sessions.clear()
+        await _before(stop, asyncio.sleep(wait_s))
+        wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+
+async def _before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Do the work unless the event is set before it has ended. Returns whether it has."""
+    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in (task, stopped):
+            one.cancel()
+        await asyncio.gather(task, stopped, return_exceptions=True)
+    if task.cancelled():
+        return False
+    task.result()
+    return True
 
 
 async def _declare(settings: WorkerSettings) -> None:
@@ -100,14 +117,6 @@ async def _declare(settings: WorkerSettings) -> None:
         replication=settings.replication,
         client_options=settings.kafka.client_options(),
     )
-
-
-async def _wait(stop: asyncio.Event, longest_s: float) -> None:
-    try:
-        async with asyncio.timeout(longest_s):
-            await stop.wait()
-    except TimeoutError:
-        return
 
 
 async def _tell_ready(sessions: list[JudgeSession], address: str, ready_file: Path | None) -> None:

@@ -13,7 +13,7 @@ from deploy.errors import BrokerUnavailableError
 from stream_processors.errors import SettingsError
 from stream_processors.resilience.baseline_codec import BaselineFormatError
 
-COMMANDS = ("demo", "up", "worker", "export", "topics", "record", "replay", "evaluate", "schema")
+COMMANDS = ("demo", "up", "worker", "judge", "export", "topics", "record", "replay", "evaluate", "schema")
 GROUPS = (("baseline", "export"), ("baseline", "import"))
 
 
