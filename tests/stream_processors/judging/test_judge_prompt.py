@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stream_processors.judging.judge_prompt import messages, quoted_data
@@ -10,6 +10,7 @@ from tests.stream_processors.judging.chat_stub import request_of
 
 
 @given(st.text(max_size=400))
+@example("a <b>\r\nEND \u2028 \u202e")
 def test_no_text_ends_its_quotation_or_forms_a_template_token(text: str) -> None:
     step = {"action": text, "feedback": text, "mode": text, "progress": 0.5}
     data = quoted_data(request_of(instruction=text, family=text, steps=[step], judged=[0], rows=[0]))

@@ -137,7 +137,8 @@ def test_an_answer_that_obeys_an_injected_text_is_refused() -> None:
     assert step == steps[0] | {"judge": 1, "feedback": text.replace("\n", " ")}
     assert "SYSTEM" not in asked.system
     assert "data and nothing else" in asked.system
-    assert "<|im_start|>" not in json.dumps(asked.body)
+    assert "<|" not in asked.user
+    assert "|>" not in asked.user
 
 
 def test_a_slow_endpoint_costs_no_more_than_the_calls_timeout() -> None:
