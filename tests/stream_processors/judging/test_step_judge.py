@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import socket
 from typing import Any
 
