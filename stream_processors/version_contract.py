@@ -86,7 +86,7 @@ class VersionContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         rule: `certain` finds a breach where a metric got worse by more than its allowance *and* the whole bootstrap
             interval of the difference lies beyond it, so that noise breaks no build; `point` where the difference
             itself does, whatever its interval.
-        confidence: of the intervals.
+        confidence: of the intervals; high, for a contract checks dozens of metrics at once.
         resamples: of the bootstrap.
         seed: of the bootstrap.
         least_tasks: tasks that each version needs for a metric to be decided by; with fewer it is undetermined.
@@ -97,7 +97,7 @@ class VersionContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     schema_version: int
     rule: Literal["certain", "point"] = "certain"
-    confidence: float = 0.95
+    confidence: float = 0.99
     resamples: int = 2000
     seed: int = 0
     least_tasks: int = 5

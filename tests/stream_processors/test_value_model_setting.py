@@ -1,5 +1,6 @@
 """A value network named in the settings, and in the first stage."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from stream_processors.stage_reducer import StageEvent
 from stream_processors.topics import SUMMARIES
 from stream_processors.track_steps import TrackSteps
 from stream_processors.value_model_file import read_value_model
-from tests.stream_processors.frame_builders import START_S, frame_of, nominal_rows
+from tests.stream_processors.frame_builders import START_S, frame_of, nominal_rows, ready
 
 
 def network() -> NetworkValues:
@@ -53,12 +54,10 @@ def test_the_first_stage_values_states_by_the_network() -> None:
         ]
         for name, model in (("network", network()), ("anchor", None)):
             baseline = learn_baseline(frames, config, model=model)
-            stage = TrackSteps(config, lambda baseline=baseline: baseline, model)
-            event = StageEvent(
-                topic="steps", partition=0, offset=0, key=b"", value=encode_msgpack(frames[0]), time_s=START_S
-            )
+            stage = TrackSteps(config, partial(ready, baseline, config), model)
+            event = StageEvent("steps", 0, 0, b"", encode_msgpack(frames[0]), START_S)
             outputs = stage.apply([event], [stage.blank()])
-            readings = [decode_reading(output.value) for output in outputs if output.topic == SUMMARIES]
+            readings = [decode_reading(output.value or b"") for output in outputs if output.topic == SUMMARIES]
             (summary,) = [reading for reading in readings if isinstance(reading, EpisodeSummary)]
             found[family, name] = summary.stability_loss
     assert found["cooking", "network"] is None
