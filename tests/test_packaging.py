@@ -17,10 +17,12 @@ ROOT = Path(cli.__file__).parents[1]
 FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BASE = ("kafka", "msgspec", "numpy")
-TYPER_AND_RICH = (
+OF_THE_COMMAND_LINE = (
+    "_datasketches",
     "annotated_doc",
     "annotated_types",
     "click",
+    "datasketches",
     "markdown_it",
     "mdurl",
     "pydantic",
@@ -108,20 +110,20 @@ def test_without_the_command_line_extra_it_says_what_to_install() -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["schema"], ["worker", "--help"]])
 def test_the_command_line_needs_no_other_extra(arguments: list[str]) -> None:
-    done = run_with((*BASE, *TYPER_AND_RICH), RUN_COMMAND, *arguments)
+    done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, *arguments)
     assert done.returncode == 0, done.stderr
 
 
 def test_recordings_are_evaluated_with_the_command_line_extra_alone() -> None:
     recording = str(ROOT / "producers" / "recordings" / "habitat_twins.frames.jsonl.gz")
-    done = run_with((*BASE, *TYPER_AND_RICH), RUN_COMMAND, "evaluate", recording)
+    done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, "evaluate", recording)
     assert done.returncode == 0, done.stderr
     assert "navigation" in done.stdout
 
 
 @pytest.mark.parametrize(("command", "extra"), [("worker", "worker"), ("export", "live"), ("topics", "live")])
 def test_a_part_without_its_extra_says_what_to_install(command: str, extra: str) -> None:
-    done = run_with((*BASE, *TYPER_AND_RICH), RUN_COMMAND, command)
+    done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, command)
     assert done.returncode == 2
     assert f"pip install 'springback[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr
