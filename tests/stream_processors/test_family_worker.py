@@ -37,7 +37,7 @@ def test_families_are_offline_on_a_real_kafka(kafka_stream: "Stream", recorded: 
 def families_are_offline(stream: "Stream", recorded: "Recorded") -> None:
     frames = [of_method(frame, frame.producer[0]) for frame in recorded.frames]
     config = ResilienceConfig()
-    found = evaluate(frames, config, load_baseline(recorded.baseline))
+    found = evaluate(frames, config, load_baseline(recorded.baseline), lagged=True)
     offline = aggregate(in_order(found.begun, found.summaries), config.aggregate)
     stream.freeze(recorded)
     # Offline, advantages are exact to the episode's end.
