@@ -68,7 +68,7 @@ def _panel(mean: SignatureRow, families: list[SignatureRow], unknown: list[str])
     note = "Numbers are the mean's scores." + (f" Unknown: {', '.join(unknown)}." if unknown else "")
     if len(families) > MOST_SERIES:
         note += f" Lines are drawn for {MOST_SERIES} families of {len(families)}."
-    return Panel(method_name(mean), draw(plot, height=4.0, polar=True), note)
+    return Panel(method_name(mean), draw(plot, height=3.4 if len(families) > 1 else 2.9, polar=True), note)
 
 
 def _outline(axes: Axes, angles: list[float], row: SignatureRow, **style: object) -> None:

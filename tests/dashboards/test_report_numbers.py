@@ -87,13 +87,16 @@ def test_figures_of_a_group_are_the_plain_ones() -> None:
 
 
 def test_censored_and_unscored_episodes_enter_no_cost() -> None:
-    [row] = numbers_of(
+    numbers = numbers_of(
         [
             summary_of("seen", 2.0, stress=0.2),
             summary_of("censored", 50.0, stress=0.2, outcome="aborted"),
             summary_of("unscored", None, stress=0.2),
         ]
-    ).stresses
+    )
+    [row], [whole] = numbers.stresses, numbers.groups
+    assert [point.recovery_cost for point in numbers.costs] == [2.0]
+    assert (whole.episodes, whole.disturbed) == (3, 1)
     assert (row.episodes, row.censored, row.unscored) == (3, 1, 1)
     assert row.recovery_cost_mean is not None
     assert (row.recovery_cost_mean.value, row.recovery_cost_mean.low) == (2.0, None)

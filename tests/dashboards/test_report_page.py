@@ -89,6 +89,11 @@ def test_a_hostile_name_is_shown_and_does_nothing() -> None:
     assert "机器人" in words
 
 
+def test_a_name_is_no_formula_of_a_plot() -> None:
+    summaries = list(fleet(families=["$\\no$", "b"], methods=["$\\such$", "b"], episodes=1))
+    assert "$\\such$ 0" in "".join(Page(report_page(numbers_of(summaries))).words)
+
+
 def test_the_numbers_of_the_table_are_those_of_the_report(page: str) -> None:
     numbers = numbers_of(list(fleet()))
     table = page.partition('id="table"')[2]
