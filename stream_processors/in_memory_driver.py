@@ -49,6 +49,8 @@ def evaluate(
     baseline: StageBaseline | None = None,
     batch_frames: int = BATCH_FRAMES,
     model: ValueModel | None = None,
+    *,
+    lagged: bool = False,
 ) -> Evaluation:
     """Run the reducers over recorded frames.
 
@@ -58,6 +60,7 @@ def evaluate(
         baseline: what to score by; None learns it from the recording itself.
         batch_frames: frames taken at a time; changes no result.
         model: values states; None for the mean returns by anchor.
+        lagged: take advantages with the stream's lag instead of exactly.
 
     Raises:
         TypeError: the baseline is to be learned from an iterator, which can be gone through only once.
@@ -65,8 +68,9 @@ def evaluate(
     learned = learn_baseline(frames, config, batch_frames, model) if baseline is None else baseline
     ready = materialise(learned, config.baseline, config.window.fixed_bounds())
     evaluation = Evaluation(learned)
+    scoring = config if lagged else exact(config)
     latest: dict[tuple[str, str], AgentStatus] = {}
-    for outputs, rejected in run(frames, ready, exact(config), batch_frames, model):
+    for outputs, rejected in run(frames, ready, scoring, batch_frames, model):
         evaluation.begun += outputs.begun
         evaluation.summaries += outputs.summaries
         evaluation.windows += [window for window in outputs.windows if window.state != "open"]

@@ -52,7 +52,7 @@ def _panel(mean: SignatureRow, families: list[SignatureRow], unknown: list[str])
         known = [(a, s) for a, s in zip(angles, mean.scores(), strict=True) if s is not None]
         axes.fill([a for a, _ in known], [s for _, s in known], color=SERIES[5], alpha=0.25)
         labels = [
-            f"{label}\n{'unknown' if score is None else format(score, '.2f')}"
+            f"{label.replace(' ', chr(10))}\n{'unknown' if score is None else format(score, '.2f')}"
             for (label, _), score in zip(AXES.values(), mean.scores(), strict=True)
         ]
         axes.set_xticks(angles, labels)
@@ -68,7 +68,7 @@ def _panel(mean: SignatureRow, families: list[SignatureRow], unknown: list[str])
     note = "Numbers are the mean's scores." + (f" Unknown: {', '.join(unknown)}." if unknown else "")
     if len(families) > MOST_SERIES:
         note += f" Lines are drawn for {MOST_SERIES} families of {len(families)}."
-    return Panel(method_name(mean), draw(plot, height=3.4 if len(families) > 1 else 2.9, polar=True), note)
+    return Panel(method_name(mean), draw(plot, height=3.3 if len(families) > 1 else 2.9, polar=True), note)
 
 
 def _outline(axes: Axes, angles: list[float], row: SignatureRow, **style: object) -> None:

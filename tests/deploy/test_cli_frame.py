@@ -13,7 +13,20 @@ from deploy.errors import BrokerUnavailableError
 from stream_processors.errors import SettingsError
 from stream_processors.resilience.baseline_codec import BaselineFormatError
 
-COMMANDS = ("demo", "up", "worker", "judge", "export", "topics", "record", "replay", "evaluate", "schema")
+COMMANDS = (
+    "demo",
+    "up",
+    "worker",
+    "judge",
+    "export",
+    "topics",
+    "record",
+    "replay",
+    "evaluate",
+    "compare",
+    "fit-value",
+    "schema",
+)
 GROUPS = (("baseline", "export"), ("baseline", "import"))
 
 
@@ -38,7 +51,10 @@ def test_every_command_has_help_with_an_example(command: tuple[str, ...], capsys
 
 
 def test_every_command_is_tested_here() -> None:
-    names = {command.name or getattr(command.callback, "__name__", "") for command in build_app().registered_commands}
+    names = {
+        command.name or getattr(command.callback, "__name__", "").replace("_", "-")
+        for command in build_app().registered_commands
+    }
     assert names == set(COMMANDS)
 
 

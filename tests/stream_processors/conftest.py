@@ -203,7 +203,7 @@ def recorded() -> Recorded:
     frames = [renamed(frame, f"{fleet}-") for frame in one for fleet in "abcdef"]
     config = ResilienceConfig()
     baseline = evaluate(one, config).baseline
-    return Recorded(frames, evaluate(frames, config, baseline), dump_baseline(baseline))
+    return Recorded(frames, evaluate(frames, config, baseline, lagged=True), dump_baseline(baseline))
 
 
 def renamed(frame: StepFrame, prefix: str) -> StepFrame:
