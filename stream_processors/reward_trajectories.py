@@ -3,18 +3,21 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+
 from producers.frame_validation import tabulate
 from producers.step_frame import StepFrame
 from stream_processors.in_memory_driver import arrivals
 from stream_processors.resilience.admission import admit
 from stream_processors.resilience.batch_scoring import batch_rows, score
 from stream_processors.resilience.materialised_baseline import materialise
-from stream_processors.resilience.policy_stability import shaped_rewards, state_features, value_rows
 from stream_processors.resilience.resilience_config import ResilienceConfig
+from stream_processors.resilience.shaped_reward import shaped_rewards
 from stream_processors.resilience.signals import Floats
 from stream_processors.resilience.stage_baseline import StageBaseline
 from stream_processors.resilience.tracker_state import TrackerState
 from stream_processors.resilience.value_model import AnchorValues, StateFeatures
+from stream_processors.resilience.valued_rows import state_features, value_rows
 
 
 class RewardTrajectory(NamedTuple):
@@ -50,7 +53,10 @@ def reward_trajectories(
         wanted = slot.episode.traits.reference or not references_only
         if wanted and slot.outcome not in (None, "aborted") and own.start < own.stop:
             success = slot.outcome == "success"
-            rewards = shaped_rewards(valued.judged[own], valued.potential[own], success, config.stability)
+            last = np.array([own.stop - own.start - 1])
+            rewards = shaped_rewards(
+                valued.judged[own], valued.potential[own], last, np.array([success]), config.stability
+            )
             found.append(RewardTrajectory(_part(states, own), rewards, success))
     return found
 

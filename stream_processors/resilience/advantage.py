@@ -2,17 +2,21 @@
 
 import numpy as np
 
-from stream_processors.resilience.signals import Floats
+from stream_processors.resilience.signals import Floats, Ints
 
 
-def lagged_advantages(residuals: Floats, decay: float, lag: int) -> Floats:
-    """A_t over the next `lag` residuals, for as many t as have them all. Shape: (n - lag + 1,), none if n < lag.
+def lagged_advantages(residuals: Floats, at: Ints, decay: float, lag: int) -> Floats:
+    """A_t over `lag` residuals, the step's own first, of the steps at these positions. Shape: (len(at),).
 
-    What is left out is at most decay^lag / (1 - decay) times the largest residual beyond.
+    What is left out is decay^lag A_{t+lag}. Sums go term by term: none depends on its neighbours.
+
+    >>> lagged_advantages(np.array([1.0, 0.0, 4.0]), np.array([0, 1]), 0.5, 2).tolist()
+    [1.0, 2.0]
     """
-    if len(residuals) < lag:
-        return np.zeros(0)
-    return np.correlate(residuals, decay ** np.arange(lag), mode="valid")
+    result = np.zeros(len(at))
+    for ahead in range(lag):
+        result += decay**ahead * residuals[at + ahead]
+    return result
 
 
 def exact_advantages(residuals: Floats, decay: float) -> Floats:

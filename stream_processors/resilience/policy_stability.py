@@ -1,7 +1,9 @@
 """Policy stability: temporal-difference residuals, advantages, and the loss l(pi, z) (equations 4 and 5).
 
-A step's reward needs the state that it led to, and its advantage the steps after it. So steps wait here, at most `lag`
-of them in an episode, until what they need is known. Unscored steps have no reward and are passed over.
+A step's reward needs the state that it led to, and its advantage the steps after it. So steps wait here, fewer than
+`lag` of them in an episode, until what they need is known. Unscored steps have no reward and are passed over.
+
+All slots of a batch are worked on together, and every sum goes step by step: where batches are cut changes no bit.
 """
 
 from typing import NamedTuple
@@ -12,39 +14,28 @@ from stream_processors.resilience.admission import Admission, Slot
 from stream_processors.resilience.advantage import exact_advantages, lagged_advantages
 from stream_processors.resilience.batch_scoring import BatchRows, ScoredRows
 from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.policy_state import LastStep, StabilityConfig, StabilityState
+from stream_processors.resilience.policy_state import WAITING_COLUMNS, LastStep, StabilityConfig, StabilityState
 from stream_processors.resilience.policy_sums import N_STABILITY, PolicySums, merge_policy
-from stream_processors.resilience.recovery_cost import remaining_work
 from stream_processors.resilience.running_moments import Moments
-from stream_processors.resilience.shaped_reward import judged
-from stream_processors.resilience.signals import Floats, Ints
+from stream_processors.resilience.runs import SlotRows, join_by_slot, run_begins
+from stream_processors.resilience.shaped_reward import shaped_rewards
+from stream_processors.resilience.signals import Bools, Floats, Ints
 from stream_processors.resilience.stage_baseline import CellKey
-from stream_processors.resilience.value_model import StateFeatures, ValueModel
+from stream_processors.resilience.value_model import ValueModel
+from stream_processors.resilience.valued_rows import ValuedRows, value_rows
 
-_WAITING_COLUMNS = 5
-
-
-class ValuedRows(NamedTuple):
-    """The scored rows of a batch with what stability needs of them (m,) each; `modes` are mode names."""
-
-    judged: Floats
-    potential: Floats
-    value: Floats
-    spread: Floats
-    mode: Ints
-    progress_bin: Ints
-    residual_bin: Ints
-    modes: list[str]
+_JUDGED, _POTENTIAL, _VALUE, _SPREAD = range(4)
+_PLACE = slice(4, 7)
+"""Mode (a position in the state's modes) and bins of a step, behind the four above."""
+_STEP_COLUMNS = 7
 
 
 class KnownSteps(NamedTuple):
-    """Steps of one episode whose advantage is known. Shape: vector (k, 3) is x^stab, places are their cells."""
+    """Steps whose advantage is known. Shape: counts one per slot, vector (k, 3) is x^stab, place (k, 3) their cells."""
 
-    slot: int
+    counts: Ints
     vector: Floats
-    mode: Ints
-    progress_bin: Ints
-    residual_bin: Ints
+    place: Ints
 
 
 def advance_stability(
@@ -61,181 +52,137 @@ def advance_stability(
     An aborted episode's last steps never get an advantage: their end was not seen.
     """
     valued = value_rows(rows, scored, mode_names, admission, baseline, model, config)
-    known = []
-    for number, slot in enumerate(admission.slots):
-        start, stop = int(scored.starts[number]), int(scored.stops[number])
-        ended = slot.outcome not in (None, "aborted")
-        if start < stop or (ended and slot.episode.stability.last is not None):
-            known.append(_advance_episode(number, slot, valued, start, stop, ended, config))
-    _take_known([steps for steps in known if len(steps.vector)], admission, baseline)
-
-
-def value_rows(
-    rows: BatchRows,
-    scored: ScoredRows,
-    mode_names: list[str],
-    admission: Admission,
-    baseline: MaterialisedBaseline,
-    model: ValueModel,
-    config: StabilityConfig,
-) -> ValuedRows:
-    """Judge, potential and value of each scored row. Gives episodes that begin here their initial work."""
-    at, states = scored.at, [slot.episode.stability for slot in admission.slots]
-    _begin(rows, scored, mode_names, admission, baseline)
-    slot = rows.slot[at]
-    initial = np.array([state.initial_work or 1.0 for state in states])
-    value = model.values(state_features(rows, scored, mode_names, admission))
-    return ValuedRows(
-        judged(rows.judge[at], rows.signals[at], rows.violation[at], scored.cell, baseline.cells),
-        -scored.remaining / initial[slot],
-        value,
-        _spread(value, scored, states, config.spread_steps),
-        rows.mode[at],
-        rows.progress_bin[at],
-        rows.residual_bin[at],
-        mode_names,
-    )
-
-
-def state_features(rows: BatchRows, scored: ScoredRows, mode_names: list[str], admission: Admission) -> StateFeatures:
-    """The scored rows' states as a value model sees them."""
-    at = scored.at
-    families = list(dict.fromkeys(slot.episode.traits.family for slot in admission.slots))
-    number = {name: i for i, name in enumerate(families)}
-    family = np.array([number[slot.episode.traits.family] for slot in admission.slots], dtype=np.int64)
-    return StateFeatures(
-        families,
-        mode_names,
-        family[rows.slot[at]],
-        rows.mode[at],
-        rows.progress_before[at],
-        rows.propositions_before[at],
-        scored.excess,
-        scored.cell,
-    )
-
-
-def _begin(
-    rows: BatchRows, scored: ScoredRows, mode_names: list[str], admission: Admission, baseline: MaterialisedBaseline
-) -> None:
-    """W*_rem(a_0, 0) of the episodes whose first scored row is here: the anchor of its mode with nothing done yet."""
-    for number, slot in enumerate(admission.slots):
-        start, state = int(scored.starts[number]), slot.episode.stability
-        if start < int(scored.stops[number]) and not state.initial_work:
-            index = baseline.families[slot.episode.traits.family]
-            mode = index.modes.get(mode_names[rows.mode[scored.at[start]]], len(index.modes))
-            nothing = np.zeros(1)
-            bins = baseline.grid.progress_bin(nothing)[0], baseline.grid.residual_bin(nothing)[0]
-            cell = index.rows[mode, bins[0], bins[1]]
-            state.initial_work = float(remaining_work(nothing, np.array([cell]), baseline.cells)[0])
-
-
-def _spread(value: Floats, scored: ScoredRows, states: list[StabilityState], steps: int) -> Floats:
-    """Population variance of V over the last `steps` values of the episode, the row's own included. Shape: (m,).
-
-    Values of earlier batches come from the states, which are brought up to date.
-    """
-    kept = steps - 1
-    spread = np.empty(len(value))
-    for start, stop, state in zip(scored.starts.tolist(), scored.stops.tolist(), states, strict=True):
-        if start == stop:
-            continue
-        history = np.array([*[np.nan] * (kept - len(state.values)), *state.values, *value[start:stop].tolist()])
-        windows = np.lib.stride_tricks.sliding_window_view(history, steps)
-        there = ~np.isnan(windows)
-        count = np.maximum(there.sum(axis=1), 1)
-        mean = np.where(there, windows, 0.0).sum(axis=1) / count
-        spread[start:stop] = np.where(there, (windows - mean[:, None]) ** 2, 0.0).sum(axis=1) / count
-        state.values = [v for v in history[-kept:].tolist() if v == v] if kept else []
-    return spread
-
-
-def _advance_episode(
-    number: int, slot: Slot, valued: ValuedRows, start: int, stop: int, ended: bool, config: StabilityConfig
-) -> KnownSteps:
-    """Complete the steps that now have a next one, or an end, and let go of those whose advantage is known."""
-    episode, state = slot.episode, slot.episode.stability
-    codes = valued.mode[start:stop].tolist()
-    own_mode = {code: state.mode_number(valued.modes[code]) for code in dict.fromkeys(codes)}
-    steps = [] if state.last is None else [state.last]
-    steps += [
-        LastStep(judge, potential, value, spread, own_mode[code], p, q)
-        for judge, potential, value, spread, code, p, q in zip(
-            *(column[start:stop].tolist() for column in valued[:-1]), strict=True
-        )
+    come = (scored.stops - scored.starts).tolist()
+    numbers = [
+        number
+        for number, slot in enumerate(admission.slots)
+        if come[number] or (_ended(slot) and slot.episode.stability.last is not None)
     ]
-    state.last = None if ended else steps[-1]
-    table = np.array([(s.judged, s.potential, s.value) for s in steps])
-    complete = len(steps) if ended else len(steps) - 1
-    reward = shaped_rewards(table[:, 0], table[:, 1], slot.outcome == "success", config)[:complete]
-    value_after = np.append(table[1:, 2], 0.0)  # nothing is to be had after any end
-    residual = reward + (config.discount * value_after - table[:, 2])[:complete]
-    if episode.learning is not None and complete:
-        places: list[CellKey] = [(state.modes[s.mode], s.progress_bin, s.residual_bin) for s in steps[:complete]]
-        episode.learning.returns.add(places, reward, config.discount)
-    has_value = ~np.isnan(residual)
-    state.whole = state.whole and bool(has_value.all())
-    fresh = np.array(
-        [(d, s.spread, s.mode, s.progress_bin, s.residual_bin) for d, s in zip(residual, steps, strict=False)]
-    ).reshape(-1, _WAITING_COLUMNS)[has_value]
-    waiting = np.concatenate([np.frombuffer(state.waiting).reshape(-1, _WAITING_COLUMNS), fresh])
-    advantage = _known_advantages(waiting[:, 0], ended, config)
-    known, rest = waiting[: len(advantage)], waiting[len(advantage) :]
-    state.waiting = rest.tobytes()
-    vector = np.column_stack([np.abs(known[:, 0]), np.abs(advantage), known[:, 1]])
-    places_known = known[:, 2:].astype(np.int64)
-    return KnownSteps(number, vector, places_known[:, 0], places_known[:, 1], places_known[:, 2])
-
-
-def shaped_rewards(judge: Floats, potential: Floats, success: bool, config: StabilityConfig) -> Floats:
-    """r~ of consecutive scored steps of an episode, the last of them as if it were the episode's. Shape: (n,) each.
-
-    The potential after a success is 0; after any other end it is that of the last step.
-    """
-    after = np.append(potential[1:], 0.0 if success else potential[-1])
-    return judge + config.shaping * (config.discount * after - potential)
-
-
-def _known_advantages(residual: Floats, ended: bool, config: StabilityConfig) -> Floats:
-    lagged = lagged_advantages(residual, config.decay, config.lag) if config.lag else np.zeros(0)
-    if not ended:
-        return lagged
-    return np.concatenate([lagged, exact_advantages(residual[len(lagged) :], config.decay)])
-
-
-def _take_known(known: list[KnownSteps], admission: Admission, baseline: MaterialisedBaseline) -> None:
-    """Distances of all known steps at once, and what reference episodes learn of them."""
-    if not known:
+    if not numbers:
         return
-    slots = [admission.slots[steps.slot] for steps in known]
-    names = {name: i for i, name in enumerate(dict.fromkeys(m for s in slots for m in s.episode.stability.modes))}
-    families = {name: i for i, name in enumerate(dict.fromkeys(s.episode.traits.family for s in slots))}
-    counts = [len(steps.vector) for steps in known]
-    family = np.repeat([families[s.episode.traits.family] for s in slots], counts)
-    mode = np.concatenate(
-        [np.array([names[m] for m in s.episode.stability.modes])[k.mode] for s, k in zip(slots, known, strict=True)]
-    )
-    bins = np.concatenate([k.progress_bin for k in known]), np.concatenate([k.residual_bin for k in known])
-    cell = baseline.rows_of(list(families), list(names), family, mode, bins)
-    vector = np.concatenate([k.vector for k in known])
-    inverse = baseline.cells.inverse_stability[cell]
-    squared = np.zeros(len(vector))
+    slots = [admission.slots[number] for number in numbers]
+    ended = np.array([_ended(slot) for slot in slots], dtype=bool)
+    steps = _steps(valued, np.array([come[number] for number in numbers]), slots, mode_names)
+    waiting = _complete(steps, slots, ended, config)
+    known = _let_go(waiting, slots, ended, config)
+    _take_known(known, slots, baseline)
+    for slot in slots:
+        slot.episode.stability.forget_modes()
+
+
+def _ended(slot: Slot) -> bool:
+    return slot.outcome not in (None, "aborted")
+
+
+def _steps(valued: ValuedRows, come: Ints, slots: list[Slot], mode_names: list[str]) -> SlotRows:
+    """Each slot's step that still waited for a next one, and its rows of this batch. Shape: rows (n, 7)."""
+    states = [slot.episode.stability for slot in slots]
+    lasts = [state.last for state in states]
+    earlier = [(s.judged, s.potential, s.value, s.spread, s.mode, s.progress_bin, s.residual_bin) for s in lasts if s]
+    later: Floats = np.column_stack(valued).astype(np.float64, copy=False)
+    later[:, _PLACE.start] = _positions(valued.mode, np.repeat(np.arange(len(slots)), come), states, mode_names)
+    n_earlier = np.array([last is not None for last in lasts], dtype=np.int64)
+    return join_by_slot(np.array(earlier).reshape(-1, _STEP_COLUMNS), n_earlier, later, come)
+
+
+def _positions(mode: Ints, slot: Ints, states: list[StabilityState], mode_names: list[str]) -> Ints:
+    """Where each row's mode stands in the modes of its slot's state, which learns those it does not know."""
+    begins = run_begins(slot) | run_begins(mode)
+    found = [
+        states[number].mode_number(mode_names[code])
+        for number, code in zip(slot[begins].tolist(), mode[begins].tolist(), strict=True)
+    ]
+    return np.repeat(np.array(found, dtype=np.int64), np.diff([*np.flatnonzero(begins), len(mode)]))
+
+
+def _complete(steps: SlotRows, slots: list[Slot], ended: Bools, config: StabilityConfig) -> SlotRows:
+    """Residuals of the steps that now have a next one, or an end, behind those whose advantage is not known yet.
+
+    Returns:
+        Rows (delta, spread, mode, b^p, b^q) by slot.
+    """
+    table, last = steps.rows, steps.stops - 1
+    success = np.array([slot.outcome == "success" for slot in slots], dtype=bool)
+    reward = shaped_rewards(table[:, _JUDGED], table[:, _POTENTIAL], last, success, config)
+    value_after = np.append(table[1:, _VALUE], 0.0)
+    value_after[last] = 0.0  # nothing is to be had after any end
+    residual = reward + config.discount * value_after - table[:, _VALUE]
+    complete = np.ones(len(table), dtype=bool)
+    complete[last] = ended
+    n_complete = np.add.reduceat(complete, steps.starts, dtype=np.int64)
+    has_value = complete & ~np.isnan(residual)
+    fresh = np.add.reduceat(has_value, steps.starts, dtype=np.int64)
+    fields = zip(slots, ended.tolist(), steps.starts.tolist(), n_complete.tolist(), table[last].tolist(), strict=True)
+    for slot, is_over, start, count, step in fields:
+        state, learning = slot.episode.stability, slot.episode.learning
+        state.last = None if is_over else LastStep(*step[:4], *map(int, step[_PLACE]))
+        if learning is not None and count:
+            own = slice(start, start + count)
+            learning.returns.add(_cells(state, table[own, _PLACE].astype(np.int64)), reward[own], config.discount)
+    for number in np.flatnonzero(fresh < n_complete).tolist():
+        slots[number].episode.stability.whole = False
+    stored = [slot.episode.stability.waiting for slot in slots]
+    n_stored = np.array([len(rows) for rows in stored]) // (8 * WAITING_COLUMNS)
+    earlier = np.frombuffer(b"".join(stored), dtype="<f8").reshape(-1, WAITING_COLUMNS)
+    later = np.column_stack([residual, table[:, _SPREAD], table[:, _PLACE]])[has_value]
+    return join_by_slot(earlier, n_stored, later, fresh)
+
+
+def _let_go(waiting: SlotRows, slots: list[Slot], ended: Bools, config: StabilityConfig) -> KnownSteps:
+    """The steps whose advantage is known; the others stay in the states."""
+    residual, counts = waiting.rows[:, 0], waiting.stops - waiting.starts
+    lagged = np.maximum(0, counts - config.lag + 1) if config.lag else np.zeros(len(slots), dtype=np.int64)
+    n_known = np.where(ended, counts, lagged)
+    is_known = waiting.since_start < np.repeat(n_known, counts)
+    advantage = np.zeros(len(residual))
+    at = np.flatnonzero(waiting.since_start < np.repeat(lagged, counts))
+    advantage[at] = lagged_advantages(residual, at, config.decay, config.lag)
+    for number in np.flatnonzero(ended).tolist():
+        tail = slice(int(waiting.starts[number] + lagged[number]), int(waiting.stops[number]))
+        advantage[tail] = exact_advantages(residual[tail], config.decay)
+    rest = (waiting.starts + n_known).tolist()
+    for slot, start, stop in zip(slots, rest, waiting.stops.tolist(), strict=True):
+        slot.episode.stability.waiting = waiting.rows[start:stop].tobytes()
+    vector = np.column_stack([np.abs(residual), np.abs(advantage), waiting.rows[:, 1]])
+    return KnownSteps(n_known, vector[is_known], waiting.rows[is_known, 2:].astype(np.int64))
+
+
+def _take_known(known: KnownSteps, slots: list[Slot], baseline: MaterialisedBaseline) -> None:
+    """Distances of all known steps at once, and what reference episodes learn of them."""
+    if not len(known.vector):
+        return
+    squared = np.zeros(len(known.vector))
+    cell = _rows_of(known, slots, baseline)
+    here = np.flatnonzero(cell >= 0)
+    inverse, vector = baseline.cells.inverse_stability[cell[here]], known.vector[here]
     for i in range(N_STABILITY):
         for j in range(N_STABILITY):
-            squared += inverse[:, i, j] * vector[:, i] * vector[:, j]
-    distance = np.sqrt(np.maximum(squared, 0.0))
-    begin = 0
-    for slot, steps, count in zip(slots, known, counts, strict=True):
-        episode = slot.episode
-        if baseline.families[episode.traits.family].stable:
-            episode.stability.add_distances(distance[begin : begin + count])
-        if episode.learning is not None:
-            places: list[CellKey] = [
-                (episode.stability.modes[m], p, q)
-                for m, p, q in zip(
-                    steps.mode.tolist(), steps.progress_bin.tolist(), steps.residual_bin.tolist(), strict=True
-                )
-            ]
-            sums = PolicySums(np.zeros((count, 2)), Moments.of_samples(steps.vector))
-            episode.learning.policy.update(merge_policy(episode.learning.policy, places, sums.packed()))
-        begin += count
+            squared[here] += inverse[:, i, j] * vector[:, i] * vector[:, j]
+    distance = np.sqrt(np.maximum(squared, 0.0)).tolist()
+    stops = np.cumsum(known.counts).tolist()
+    for slot, stop, count in zip(slots, stops, known.counts.tolist(), strict=True):
+        if not count:
+            continue
+        state, learning = slot.episode.stability, slot.episode.learning
+        own = slice(stop - count, stop)
+        family = baseline.families.get(slot.episode.traits.family)
+        if family is not None and family.stable:
+            state.add_distances(distance[own])
+        if learning is not None:
+            sums = PolicySums(np.zeros((count, 2)), Moments.of_samples(known.vector[own]))
+            learning.policy.update(merge_policy(learning.policy, _cells(state, known.place[own]), sums.packed()))
+
+
+def _rows_of(known: KnownSteps, slots: list[Slot], baseline: MaterialisedBaseline) -> Ints:
+    """Row of each known step's cell; -1 where the family's baseline is gone since the step was scored."""
+    names: dict[str, int] = {}
+    modes = [[names.setdefault(name, len(names)) for name in slot.episode.stability.modes] for slot in slots]
+    before = np.cumsum([0, *(len(own) for own in modes[:-1])])
+    mode = np.array([code for own in modes for code in own])[np.repeat(before, known.counts) + known.place[:, 0]]
+    families = {name: i for i, name in enumerate(dict.fromkeys(slot.episode.traits.family for slot in slots))}
+    family = np.repeat([families[slot.episode.traits.family] for slot in slots], known.counts)
+    return baseline.rows_of(list(families), list(names), family, mode, (known.place[:, 1], known.place[:, 2]))
+
+
+def _cells(state: StabilityState, places: Ints) -> list[CellKey]:
+    return [(state.modes[mode], progress_bin, residual_bin) for mode, progress_bin, residual_bin in places.tolist()]

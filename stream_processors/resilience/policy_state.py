@@ -6,6 +6,10 @@ import numpy as np
 from stream_processors.resilience.signals import Floats
 from stream_processors.resilience.stage_baseline import CellKey
 
+WAITING_COLUMNS = 5
+"""Of a waiting step: delta, spread, mode, b^p and b^q."""
+MANY_MODES = 256
+
 
 class StabilityConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of value, advantage and loss (ours, where the paper leaves them open).
@@ -93,14 +97,30 @@ class StabilityState(msgspec.Struct):
             self.modes.append(name)
         return self.modes.index(name)
 
-    def add_distances(self, distances: Floats) -> None:
-        """Take in the distances of further steps, in order: the terms of equation 5. Shape: (n,)."""
-        for distance in distances.tolist():
-            if self.steps:
-                self.changes += abs(distance - self.last_distance)
-            self.steps += 1
-            self.total += distance
-            self.last_distance = distance
+    def forget_modes(self) -> None:
+        """Drop the modes that no step waits in, once there are many: names that never come twice must not pile up."""
+        if len(self.modes) <= MANY_MODES:
+            return
+        waiting = np.frombuffer(self.waiting, dtype="<f8").reshape(-1, WAITING_COLUMNS).copy()
+        met = [*waiting[:, 2].astype(np.int64).tolist(), *([] if self.last is None else [self.last.mode])]
+        position = {old: new for new, old in enumerate(dict.fromkeys(met))}
+        waiting[:, 2] = [position[old] for old in met[: len(waiting)]]
+        self.waiting = waiting.tobytes()
+        if self.last is not None:
+            self.last = msgspec.structs.replace(self.last, mode=position[self.last.mode])
+        self.modes = [self.modes[old] for old in position]
+
+    def add_distances(self, distances: list[float]) -> None:
+        """Take in the distances of further steps, in order: the terms of equation 5."""
+        total, changes, before = self.total, self.changes, self.last_distance
+        if not self.steps and distances:
+            before = distances[0]  # the first step is no change
+        for distance in distances:
+            total += distance
+            changes += abs(distance - before)
+            before = distance
+        self.total, self.changes, self.last_distance = total, changes, before
+        self.steps += len(distances)
 
     def loss(self) -> float | None:
         """l(pi, z) over the steps so far; None before the first."""

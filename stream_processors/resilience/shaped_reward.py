@@ -8,9 +8,27 @@ ours.
 import numpy as np
 
 from stream_processors.resilience.materialised_baseline import CellEstimates
-from stream_processors.resilience.signals import CYCLE, GAINS, Floats, Ints
+from stream_processors.resilience.policy_state import StabilityConfig
+from stream_processors.resilience.signals import CYCLE, GAINS, Bools, Floats, Ints
 
 PROGRESS_GAIN, RETRIES = GAINS.start, 3
+
+
+def shaped_rewards(judge: Floats, potential: Floats, last: Ints, success: Bools, config: StabilityConfig) -> Floats:
+    """r~ of consecutive scored steps of some episodes. Shape: (n,) in and out.
+
+    The potential after a success is 0; after any other end it is that of the last step.
+
+    Args:
+        judge: what a judge thinks of each step.
+        potential: Phi of the state before each step.
+        last: where the last step of each episode stands (k,).
+        success: whether that episode was a success (k,).
+        config: discount and weight of the shaping.
+    """
+    after = np.append(potential[1:], 0.0)
+    after[last] = np.where(success, 0.0, potential[last])
+    return judge + config.shaping * (config.discount * after - potential)
 
 
 def judged(judge: Floats, signals: Floats, violation: Floats, cell: Ints, cells: CellEstimates) -> Floats:

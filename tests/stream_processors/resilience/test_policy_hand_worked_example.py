@@ -244,7 +244,8 @@ def test_advantages() -> None:
         assert found.tolist() == pytest.approx([float(a) for a in ADVANTAGE[name]], rel=1e-12)
     failing = np.array([float(d) for d in DELTA["failing"]])
     two = [DELTA["failing"][t] + DECAY * DELTA["failing"][t + 1] for t in (0, 1)]
-    assert lagged_advantages(failing, float(DECAY), 2).tolist() == pytest.approx([float(a) for a in two], rel=1e-12)
+    found = lagged_advantages(failing, np.array([0, 1]), float(DECAY), 2)
+    assert found.tolist() == pytest.approx([float(a) for a in two], rel=1e-12)
 
 
 @pytest.mark.parametrize(("t", "bins"), [(0, (0, 4)), (1, (5, 2))], ids=["a", "b"])
