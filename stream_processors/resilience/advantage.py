@@ -8,14 +8,15 @@ from stream_processors.resilience.signals import Floats, Ints
 def lagged_advantages(residuals: Floats, at: Ints, decay: float, lag: int) -> Floats:
     """A_t over `lag` residuals, the step's own first, of the steps at these positions. Shape: (len(at),).
 
-    What is left out is decay^lag A_{t+lag}. Sums go term by term: none depends on its neighbours.
+    What is left out is decay^lag A_{t+lag}. Sums go from the back, as in `exact_advantages`:
+    with `lag` residuals to the end both give the same to the last bit.
 
     >>> lagged_advantages(np.array([1.0, 0.0, 4.0]), np.array([0, 1]), 0.5, 2).tolist()
     [1.0, 2.0]
     """
     result = np.zeros(len(at))
-    for ahead in range(lag):
-        result += decay**ahead * residuals[at + ahead]
+    for ahead in range(lag - 1, -1, -1):
+        result = residuals[at + ahead] + decay * result
     return result
 
 

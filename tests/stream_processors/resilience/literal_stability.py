@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tests.stream_processors.resilience.literal_metrics import ABSOLUTE, ETA, KAPPA, LiteralBaseline, Row, literal_steps
+from tests.stream_processors.resilience.literal_metrics import (
+    ABSOLUTE,
+    ETA,
+    KAPPA,
+    LiteralBaseline,
+    LiteralStep,
+    Row,
+    literal_steps,
+)
 
 GAMMA, TRACE, SHAPING, SPREAD_STEPS = 0.99, 0.95, 1.0, 8
 Anchor = tuple[str, int, int]
@@ -44,11 +52,13 @@ class QuickBaseline(LiteralBaseline):
 class LiteralStability:
     """What reference successes teach, in three goes through them, and every episode's loss by it.
 
-    `lag` cuts advantages off after so many residuals; None lets them run to the episode's end.
+    `lag` cuts advantages off after so many residuals; None lets them run to the episode's end. The first `unscored`
+    steps of an episode are left out.
     """
 
     def __init__(self, references: list[list[Row]], lag: int | None = None) -> None:
         self.lag = lag
+        self.unscored = 0
         self.baseline = QuickBaseline(references)
         self.anchors = [step.anchor for rows in references for step in literal_steps(rows)]
         self._values: dict[Anchor, float] = {}
@@ -59,6 +69,10 @@ class LiteralStability:
             for t in range(len(rewards)):
                 self.returns.append(sum(GAMMA**k * reward for k, reward in enumerate(rewards[t:])))
         self.vectors = [vector for rows in references for vector in self.stability(rows, success=True)]
+
+    def steps(self, rows: list[Row]) -> list[LiteralStep]:
+        """The scored steps."""
+        return literal_steps(rows)[self.unscored :]
 
     def judge(self, row: Row, anchor: Anchor, gain: float) -> float:
         """The mean of the scores that are there, else the rubric's."""
@@ -73,14 +87,14 @@ class LiteralStability:
 
     def rewards(self, rows: list[Row], success: bool) -> list[float]:
         """The shaped rewards of an episode that was seen to end."""
-        steps = literal_steps(rows)
-        start = (steps[0].anchor[0], 0, 4)  # p = 0 and q = 0
+        steps = self.steps(rows)
+        start = (steps[0].anchor[0], 0, 4)  # nothing done: p = 0 and q = 0
         whole = self.baseline.remaining(start, 0.0)
         phi = [-self.baseline.remaining(step.anchor, step.p) / whole for step in steps]
         phi.append(0.0 if success else phi[-1])
         return [
             self.judge(row, step.anchor, step.x[4]) + SHAPING * (GAMMA * phi[t + 1] - phi[t])
-            for t, (row, step) in enumerate(zip(rows, steps, strict=True))
+            for t, (row, step) in enumerate(zip(rows[self.unscored :], steps, strict=True))
         ]
 
     def value(self, anchor: Anchor) -> float:
@@ -95,7 +109,7 @@ class LiteralStability:
 
     def residuals(self, rows: list[Row], success: bool) -> list[float]:
         """Delta of each step; after the end nothing is to be had."""
-        values = [*(self.value(step.anchor) for step in literal_steps(rows)), 0.0]
+        values = [*(self.value(step.anchor) for step in self.steps(rows)), 0.0]
         rewards = self.rewards(rows, success)
         return [reward + GAMMA * values[t + 1] - values[t] for t, reward in enumerate(rewards)]
 
@@ -109,7 +123,7 @@ class LiteralStability:
 
     def stability(self, rows: list[Row], success: bool) -> list[list[float]]:
         """The vector x^stab of each step."""
-        values = [self.value(step.anchor) for step in literal_steps(rows)]
+        values = [self.value(step.anchor) for step in self.steps(rows)]
         spread = [float(np.var(values[max(0, t - SPREAD_STEPS + 1) : t + 1])) for t in range(len(values))]
         delta, advantage = self.residuals(rows, success), self.advantages(rows, success)
         return [[abs(d), abs(a), v] for d, a, v in zip(delta, advantage, spread, strict=True)]
@@ -133,7 +147,7 @@ class LiteralStability:
     def distances(self, rows: list[Row], success: bool) -> list[float]:
         """The terms of equation 5."""
         found = []
-        for step, x in zip(literal_steps(rows), self.stability(rows, success), strict=True):
+        for step, x in zip(self.steps(rows), self.stability(rows, success), strict=True):
             solved = np.linalg.solve(self.covariance(step.anchor) + ETA * np.eye(3), np.array(x))
             found.append(math.sqrt(float(np.array(x) @ solved)))
         return found
