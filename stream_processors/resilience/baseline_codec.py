@@ -106,12 +106,16 @@ def decode_contribution(data: bytes) -> Contribution:
     try:
         _check_version(contribution.schema_version, f"contribution to family {contribution.family!r}")
         if isinstance(contribution, EpisodeContribution):
-            rows = sums_matrix(contribution.sums)
-            for cell, row in zip(contribution.cells, rows, strict=True):
-                _check_sums(row, f"cell {cell} of family {contribution.family!r}")
-            if contribution.policy:
-                for cell, row in zip(contribution.cells, policy_matrix(contribution.policy), strict=True):
-                    _check_policy(row, f"cell {cell} of family {contribution.family!r}")
+            cells, policy_cells = contribution.cells, contribution.cells if contribution.policy else ()
+            sums, policy = contribution.sums, contribution.policy
+        else:
+            baseline = contribution.baseline
+            cells, policy_cells = tuple(baseline.cells), tuple(baseline.policy)
+            sums, policy = b"".join(baseline.cells.values()), b"".join(baseline.policy.values())
+        for cell, row in zip(cells, sums_matrix(sums), strict=True):
+            _check_sums(row, f"cell {cell} of family {contribution.family!r}")
+        for cell, row in zip(policy_cells, policy_matrix(policy), strict=True):
+            _check_policy(row, f"cell {cell} of family {contribution.family!r}")
     except ValueError as error:
         raise msgspec.ValidationError(str(error)) from error
     return contribution
@@ -162,10 +166,12 @@ def apply_record(baseline: StageBaseline, key: bytes, value: bytes | None) -> Fa
                 _check_place(place, baseline.grid, what)
                 sums, policy = value[:_SUMS_BYTES], value[_SUMS_BYTES:]
                 _check_sums(np.frombuffer(sums, dtype="<f8"), what)
-                known.cells[place] = sums
                 if policy:
                     _check_policy(np.frombuffer(policy, dtype="<f8"), what)
                     known.policy[place] = policy
+                else:
+                    known.policy.pop(place, None)
+                known.cells[place] = sums
             return None
         if value is None:
             del baseline.families[str(family)]

@@ -14,6 +14,7 @@ from producers.step_frame import StepFrame
 from stream_processors.evaluation_json import evaluation_json
 from stream_processors.in_memory_driver import Evaluation, evaluate, learn_baseline
 from stream_processors.resilience.baseline_codec import dump_baseline, load_baseline
+from stream_processors.resilience.policy_state import StabilityConfig
 from stream_processors.resilience.resilience_config import ResilienceConfig
 from stream_processors.resilience.stage_baseline import StageBaseline
 from tests.stream_processors.frame_builders import frame_of, nominal_rows
@@ -165,3 +166,30 @@ def test_times_in_milliseconds_are_replaced_as_in_the_stream(factor: float) -> N
         row["time_s"] *= factor
     evaluation = evaluate([frame_of(rows)], CONFIG)
     assert evaluation.statuses[-1].counts.replaced_times == 6
+
+
+def test_references_teach_cells_then_returns_then_the_covariance_of_stability(
+    frames: list[StepFrame], evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taught = []
+    for passes in (1, 2, 3, 4):
+        monkeypatch.setattr("stream_processors.in_memory_driver.LEARNING_PASSES", passes)
+        taught.append(learn_baseline(frames, CONFIG))
+    families = [baseline.families["navigation"] for baseline in taught]
+    references = families[0].references
+    assert references == 8
+    assert [(f.valued, f.stable, len(f.largest)) for f in families] == [
+        (0, 0, 0),
+        (references, 0, references),
+        *[(references, references, references)] * 2,
+    ]
+    assert all(f.cells == families[0].cells for f in families)
+    assert families[3] == families[2] == evaluation.baseline.families["navigation"]  # three are enough
+
+
+def test_a_baseline_is_learned_with_exact_advantages_whatever_the_lag(frames: list[StepFrame]) -> None:
+    short = msgspec.structs.replace(CONFIG, stability=StabilityConfig(lag=3))
+    assert learn_baseline(frames[:60], short) == learn_baseline(frames[:60], CONFIG)
+    summaries = [evaluate(frames[:60], c, lagged=True).summaries for c in (short, CONFIG)]
+    assert summaries[0] != summaries[1]
+    assert evaluate(frames[:60], short).summaries == evaluate(frames[:60], CONFIG).summaries

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from stream_processors.in_memory_driver import learn_baseline
 from stream_processors.resilience.anchor import AnchorGrid
 from stream_processors.resilience.baseline_codec import (
     BaselineFormatError,
@@ -19,6 +20,7 @@ from stream_processors.resilience.baseline_codec import (
 )
 from stream_processors.resilience.readings import EpisodeKey
 from stream_processors.resilience.resilience_config import ResilienceConfig
+from stream_processors.resilience.signals import Floats
 from stream_processors.resilience.stage_baseline import (
     SUMS_WIDTH,
     EpisodeContribution,
@@ -26,11 +28,22 @@ from stream_processors.resilience.stage_baseline import (
     LargestSums,
     StageBaseline,
 )
-from tests.stream_processors.frame_builders import nominal_baseline, ready, run_tracker
+from tests.stream_processors.frame_builders import nominal_baseline
 from tests.stream_processors.random_episodes import by_seed, cut_into_frames, random_episodes, seeds
 
 CONFIG = ResilienceConfig()
 SUMS = np.r_[1.0, np.full(10, 0.5), np.zeros(55)]
+POLICY = np.r_[1.0, -2.5, 1.0, 0.5, 0.25, 0.125, np.zeros(6)]
+BAD_POLICIES = {
+    "too short": POLICY[:-1],
+    "too long": np.r_[POLICY, 0.0],
+    "NaN": np.r_[np.nan, POLICY[1:]],
+    "infinite return": np.r_[1.0, np.inf, POLICY[2:]],
+    "negative visits": np.r_[-1.0, POLICY[1:]],
+    "negative count": np.r_[POLICY[:2], -1.0, POLICY[3:]],
+    "negative square": np.r_[POLICY[:-1], -1.0],
+}
+"""What may not pass for the policy sums of one cell."""
 
 
 def contribution() -> EpisodeContribution:
@@ -40,21 +53,23 @@ def contribution() -> EpisodeContribution:
         cells=(("run", 0, 4),),
         sums=SUMS.tobytes(),
         largest=LargestSums(1, 2),
+        policy=POLICY.tobytes(),
+        valued=True,
+        stable=True,
     )
 
 
 def learned(seed: int) -> StageBaseline:
-    frames = cut_into_frames(random_episodes(seed, references=3, others=0), seed)
-    baseline = StageBaseline(grid=CONFIG.grid)
-    for lesson in run_tracker(frames, CONFIG, ready(baseline, CONFIG))[0].contributions:
-        baseline.add(lesson, CONFIG.baseline)
-        baseline.families[lesson.family].largest.append(LargestSums(1 / 3, 2 / 7))
+    baseline = learn_baseline(cut_into_frames(random_episodes(seed, references=3, others=0), seed), CONFIG)
+    for family in baseline.families.values():
+        assert (set(family.policy), family.valued, family.stable) == (set(family.cells), 3, 3)
+        family.largest.append(LargestSums(1 / 3, 2 / 7))
     return baseline
 
 
 def known(family: FamilyBaseline) -> tuple[object, ...]:
     """What a baseline says, without the memory of whom it came from."""
-    return family.cells, family.references, family.largest
+    return family.cells, family.policy, family.references, family.valued, family.stable, family.largest
 
 
 @by_seed(5)
@@ -100,8 +115,11 @@ def test_a_contribution_comes_through_whole() -> None:
         {"sums": np.r_[np.nan, SUMS[1:]].tobytes()},
         {"sums": np.r_[0.0, SUMS[1:]].tobytes()},
         {"sums": b"123"},
+        *({"policy": policy.tobytes()} for policy in BAD_POLICIES.values()),
+        {"policy": b"123"},
     ],
-    ids=["newer version", "no cell", "too many cells", "too short", "NaN", "n = 0", "no floats"],
+    ids=["newer version", "no cell", "too many cells", "too short", "NaN", "n = 0", "no floats"]
+    + [f"policy sums: {what}" for what in [*BAD_POLICIES, "no floats"]],
 )
 def test_a_contribution_that_makes_no_sense_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(msgspec.DecodeError):
@@ -193,3 +211,35 @@ def test_a_good_file_is_taken() -> None:
 def test_a_bad_file_is_refused_with_what_is_wrong(data: bytes, says: str) -> None:
     with pytest.raises(BaselineFormatError, match=says):
         load_baseline(data)
+
+
+@pytest.mark.parametrize("policy", BAD_POLICIES.values(), ids=BAD_POLICIES)
+def test_bad_policy_sums_are_refused_wherever_they_come_from(policy: Floats) -> None:
+    key = msgspec.msgpack.encode(["f", "run", 0, 4])
+    with pytest.raises(BaselineFormatError, match=r"cell \('run', 0, 4\) of family 'f'.*policy sums"):
+        apply_record(StageBaseline(), key, SUMS.tobytes() + policy.tobytes())
+    family = FamilyBaseline(cells={("run", 0, 4): SUMS.tobytes()}, policy={("run", 0, 4): policy.tobytes()})
+    with pytest.raises(msgspec.DecodeError):
+        decode_contribution(encode_contribution(BaselineReplacement(family="f", request="r", baseline=family)))
+    if np.isfinite(policy).all():
+        with pytest.raises(BaselineFormatError, match="policy sums"):
+            load_baseline(file_with_cell(policy=policy.tolist()))
+
+
+def test_good_policy_sums_are_taken_and_those_of_old_files_missed() -> None:
+    assert load_baseline(file_with_cell()).families["f"].policy == {}
+    family = load_baseline(file_with_cell(policy=POLICY.tolist())).families["f"]
+    assert family.policy == {("run", 0, 4): POLICY.tobytes()}
+    assert (family.valued, family.stable) == (0, 0)
+
+
+def test_a_record_without_policy_sums_takes_the_old_ones_away() -> None:
+    baseline = StageBaseline()
+    key = msgspec.msgpack.encode(["f", "run", 0, 4])
+    apply_record(baseline, key, SUMS.tobytes() + POLICY.tobytes())
+    assert baseline.families["f"].policy == {("run", 0, 4): POLICY.tobytes()}
+    apply_record(baseline, key, SUMS.tobytes())
+    assert (baseline.families["f"].cells, baseline.families["f"].policy) == ({("run", 0, 4): SUMS.tobytes()}, {})
+    apply_record(baseline, key, SUMS.tobytes() + POLICY.tobytes())
+    apply_record(baseline, key, None)
+    assert (baseline.families["f"].cells, baseline.families["f"].policy) == ({}, {})
