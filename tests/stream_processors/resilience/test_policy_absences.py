@@ -99,6 +99,25 @@ def test_unscored_steps_are_left_out(lag: int) -> None:
     assert summary.beta_step == pytest.approx(literal.beta_step(rows, success=False), rel=1e-9)
 
 
+def test_an_episode_that_was_scored_or_valued_in_part_teaches_no_part_of_that() -> None:
+    parts = judged_episodes(3, families=1)
+    learned = baseline_of(parts)
+    rows = parts[0][1]
+    pieces = [frame_of(piece, family="family-0", reference=True) for piece in (rows[:6], rows[6:])]
+    end = frame_of([], "success", family="family-0", reference=True)
+    for before, valued in ((nothing_learned(CONFIG), False), (unlearned(learned, valued=0), True)):
+        _, state = run_tracker(pieces[:1], CONFIG, before)
+        outputs, _ = run_tracker([pieces[1], end], CONFIG, ready(learned, CONFIG), state=state)
+        [contribution] = outputs.contributions
+        assert (contribution.valued, contribution.stable) == (valued, False)
+        if valued:
+            taught = policy_matrix(contribution.policy)
+            assert taught[:, 0].sum() == len(rows)
+            assert (taught[:, 2:] == 0).all()
+        else:
+            assert contribution.policy == b""
+
+
 def test_a_baseline_may_go_while_steps_wait() -> None:
     parts = judged_episodes(3, families=1)
     baseline = ready(baseline_of(parts), CONFIG)
@@ -116,10 +135,10 @@ def test_modes_that_never_come_twice_do_not_pile_up(size: int) -> None:
     parts = judged_episodes(3, families=1)
     config, baseline = with_lag(8), ready(baseline_of(parts), CONFIG)
     rows = nominal_rows(0, 1000, total=1000)
-    names = [str(row["step"]) for row in rows]
+    names = [str(1999 - row["step"]) for row in rows]
     for row, name in zip(rows, names, strict=True):
         row["mode"] = name
-    odd = [frame_of(rows[i : i + size], family="family-0") for i in range(0, 1000, size)]
+    odd = [frame_of(rows[i : i + size], family="family-0", reference=True) for i in range(0, 1000, size)]
     for row in rows:
         row["mode"] = "unknown"
     plain = [frame_of(rows[i : i + size], family="family-0") for i in range(0, 1000, size)]
@@ -129,9 +148,12 @@ def test_modes_that_never_come_twice_do_not_pile_up(size: int) -> None:
     assert len(episode.stability.modes) <= MANY_MODES
     assert len(msgspec.msgpack.encode(episode.stability)) < 8000
     assert (episode.stability.total, episode.stability.steps) == (expected.stability.total, expected.stability.steps)
+    assert episode.learning is not None
+    assert [mode for mode, _, _ in episode.learning.policy] == names[: 1000 - 8]  # each step with its own
+    assert [mode for mode, _, _ in episode.learning.returns.cells] == names[:-1]
     last = episode.stability.last
     assert last is not None
-    assert episode.stability.modes[last.mode] == "999"
+    assert episode.stability.modes[last.mode] == names[-1]
 
 
 NUMBERS = ["planning_s", "retries", "violation", "cycle_time_s", "progress", "judge_goal", "judge_efficiency"]
