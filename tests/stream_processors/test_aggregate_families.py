@@ -153,8 +153,8 @@ def test_other_settings_draw_the_curve_anew() -> None:
     run([event_of(summary_of(str(i))) for i in range(3)], reducer, state)
     stricter = AggregateFamilies(AggregateConfig(min_episodes=5))
     again = stricter.decode(reducer.encode(state))
-    (reading,) = readings_in(stricter.apply([event_of(summary_of("4", ended_s=START_S + 5))], [again])).values()
-    assert [(point.episodes, point.sufficient) for point in reading.margins][:2] == [(4, False), (0, False)]
+    (reading,) = readings_in(stricter.apply([event_of(begun_of("4", START_S + 5))], [again])).values()
+    assert [(point.episodes, point.sufficient) for point in reading.margins][:2] == [(3, False), (0, False)]
 
 
 def test_a_state_of_another_version_is_an_error() -> None:

@@ -215,6 +215,28 @@ def test_a_group_that_does_not_run_is_in_no_breach() -> None:
     assert [group.breach.active for group in state.groups.values()] == [False, False]
 
 
+def test_a_breach_goes_on_while_a_long_episode_runs() -> None:
+    aggregator, state = fed([*withstands(0.2), *(begun_of(f"live-{i}", stress=0.8) for i in range(3))])
+    assert aggregator.tick(state, "navigation", START_S + 10 * FIXED.breach_quiet_s) is None
+    assert state.groups["default", "0"].breach.active
+
+
+def test_what_holds_of_the_family_is_told_of_each_group_once() -> None:
+    aggregator, state = fed([summary_of("1", version="1"), summary_of("2", version="2")], AUTO)
+
+    def told(event: FamilyEvent, second: int) -> list[str]:
+        aggregator.take(state, event, START_S + second)
+        return sorted(reading.version for reading in aggregator.due(state, "navigation", START_S + second))
+
+    assert told(begun_of("3", version="1"), 1) == ["1", "2"]  # there is a live stress
+    assert told(begun_of("4", version="1"), 2) == []  # it is as before
+    assert told(summary_of("3", version="1"), 3) == ["1"]
+    assert told(summary_of("4", version="1", reference=True), 4) == ["1", "2"]  # there are thresholds, and it is quiet
+    assert told(begun_of("5", version="1"), 5) == ["1", "2"]
+    dear = summary_of("6", version="1", reference=True, recovery_cost=50.0)
+    assert told(dear, 6) == ["1", "2"]  # the live stress is the same, the thresholds are not
+
+
 def test_an_episode_whose_end_is_never_seen_is_forgotten() -> None:
     aggregator, state = fed([summary_of(), begun_of("lost", stress=0.8)])
     assert state.live == 0.8
