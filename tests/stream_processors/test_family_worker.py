@@ -40,8 +40,7 @@ def families_are_offline(stream: "Stream", recorded: "Recorded") -> None:
     found = evaluate(frames, config, load_baseline(recorded.baseline), lagged=True)
     offline = aggregate(in_order(found.begun, found.summaries), config.aggregate)
     stream.freeze(recorded)
-    # Offline, advantages are exact to the episode's end.
-    worker = stream.start(resilience__stability__lag="0")
+    worker = stream.start()
     worker.wait_until_ready()
 
     async def scenario() -> list[FamilyReading]:
