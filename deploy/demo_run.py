@@ -79,7 +79,7 @@ class DemoRun:
         return family_table(self.summaries(self.sessions), windows)
 
     def show(self, table: list[FamilyRow], title: str) -> None:
-        """Print the table and where the metrics are."""
+        """Print the table and where the metrics were: they end with the demo."""
         self.console.print()
         self.console.print(family_table_view(table, title))
         counted = len(self.summaries(self.sessions))
@@ -87,7 +87,10 @@ class DemoRun:
         self.console.print(
             f"\n{taught} clean episodes taught the baselines before these {counted}; they are not in the table."
         )
-        self.console.print(f"Metrics: {self.stack.metrics_url}")
+        self.console.print(
+            f"The metrics were at {self.stack.metrics_url}; `springback up` serves them for as long as you like.",
+            soft_wrap=True,
+        )
 
 
 @contextmanager
