@@ -11,11 +11,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from deploy.errors import DeployError
 from deploy.family_table_view import family_table_view
 from deploy.local_stack import LocalStack
+from producers.kafka_publisher import KafkaPublisher
 from sinks.background_reader import BackgroundReader
 from sinks.memory_sink import MemorySink
 from stream_processors.family_table import FamilyRow, family_table
 from stream_processors.resilience.readings import EpisodeSummary
 from stream_processors.settings import WorkerSettings
+from stream_processors.topics import STEPS, topic_name
 
 EXTERNAL_PREFIX = "springback-demo."
 """Begins the topics' names on a broker that is not our own, so that a demo stays out of real data."""
@@ -50,6 +52,11 @@ class DemoRun:
     def summaries(self, sessions: set[str]) -> list[EpisodeSummary]:
         """The episodes of these sessions that have ended, as the stream found them."""
         return [summary for summary in self.readings.summaries if summary.key.session in sessions]
+
+    def step_publisher(self) -> KafkaPublisher:
+        """A publisher to the topic that the pipeline reads steps from."""
+        topic = topic_name(STEPS, self.settings.prefix)
+        return KafkaPublisher(self.stack.broker_address, topic, **self.settings.kafka.client_options())
 
     def check(self) -> None:
         """Raise if a part of the pipeline has died."""

@@ -5,16 +5,13 @@ An import does not write the compacted topic: it asks the one stage that does, a
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import aiokafka  # type: ignore[import-untyped]
 import msgspec
 
 from stream_processors.errors import BaselineImportError
 from stream_processors.kafka_connection import KafkaConnection
-from stream_processors.plain_consumer import plain_consumer
+from stream_processors.plain_consumer import plain_consumer, started
 from stream_processors.resilience.anchor import AnchorGrid
 from stream_processors.resilience.baseline_codec import (
     BaselineFormatError,
@@ -44,7 +41,7 @@ async def export_baseline(kafka: KafkaConnection, *, prefix: str = "", grid: Anc
     """
     learned = StageBaseline(grid=grid or AnchorGrid())
     consumer = plain_consumer(kafka, topic_name(BASELINES, prefix))
-    async with _started(consumer):
+    async with started(consumer):
         ends = await consumer.end_offsets(consumer.assignment())
         while [place for place, end in ends.items() if await consumer.position(place) < end]:
             for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
@@ -86,7 +83,7 @@ async def import_baseline(
     producer = aiokafka.AIOKafkaProducer(
         bootstrap_servers=kafka.bootstrap, max_request_size=LARGEST_RECORD_BYTES, **kafka.client_options()
     )
-    async with _started(reader), _started(producer):
+    async with started(reader), started(producer):
         await reader.seek_to_end(*reader.assignment())
         for place in reader.assignment():  # where the end is must be known before the request is sent
             await reader.position(place)
@@ -106,16 +103,6 @@ async def import_baseline(
             )
             raise BaselineImportError(text) from error
     return sorted(families)
-
-
-@asynccontextmanager
-async def _started(client: Any) -> AsyncIterator[None]:
-    """A client of aiokafka for the block; unlike its own `async with`, closed also where it could not start."""
-    try:
-        await client.start()
-        yield
-    finally:
-        await client.stop()
 
 
 def _families_of(data: bytes, grid: AnchorGrid) -> dict[str, FamilyBaseline]:
