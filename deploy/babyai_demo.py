@@ -12,10 +12,8 @@ from producers.babyai_testbed.episode_plan import STRESSES, PlannedEpisode, plan
 from producers.babyai_testbed.episode_play import PlayedStep, play
 from producers.babyai_testbed.simulated_time import SimulatedClock
 from producers.babyai_testbed.task_families import FAMILIES, task_sequence
-from producers.kafka_publisher import KafkaPublisher
 from producers.step_emitter import StepEmitter, new_session
 from stream_processors.resilience.stage_baseline import BaselineConfig
-from stream_processors.topics import STEPS, topic_name
 
 AGENTS_PER_FAMILY = 2
 MOST_LEARNING_EPISODES = 80
@@ -75,12 +73,10 @@ def run_babyai(demo: DemoRun, episodes: int, seed: int, steps_per_second: float)
 
 def _agents(demo: DemoRun, emitters: ExitStack) -> list[DemoAgent]:
     """Two agents a family, which share a producer and begin a new session."""
-    topic = topic_name(STEPS, demo.settings.prefix)
     agents = []
     for family in FAMILIES:
-        publisher = KafkaPublisher(demo.stack.broker_address, topic, **demo.settings.kafka.client_options())
         emitter = emitters.enter_context(
-            StepEmitter(publisher, producer=f"babyai-{family}", session=new_session(), max_steps=16)
+            StepEmitter(demo.step_publisher(), producer=f"babyai-{family}", session=new_session(), max_steps=16)
         )
         for number in range(1, AGENTS_PER_FAMILY + 1):
             agent = DemoAgent(f"{family}-{number}", family, emitter, SimulatedClock(time.time()))

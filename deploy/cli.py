@@ -4,6 +4,7 @@ The commands themselves are in `deploy/commands/`, one file each. Whatever they 
 `springback --help` is quick, and an install without an extra is told which one to add.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -78,6 +79,8 @@ def explain(error: Exception) -> tuple[str, int] | None:
     ("this needs the package 'faust', which is not installed: pip install 'springback[worker]'", 2)
     >>> explain(FileNotFoundError(2, "No such file or directory", "run.jsonl"))
     ('run.jsonl: No such file or directory', 2)
+    >>> explain(OSError(28, "No space left on device"))
+    ('nothing more can be written: No space left on device', 1)
     >>> explain(ZeroDivisionError("division by zero")) is None
     True
     """
@@ -94,6 +97,8 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return f"Kafka did not answer as it should: is --broker (SPRINGBACK_BROKER) its address? {detail}", _FAILED
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", _BAD_INPUT
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"nothing more can be written: {error.strerror}", _FAILED
     return None
 
 

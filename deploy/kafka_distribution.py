@@ -58,7 +58,14 @@ def kafka_jars() -> Path:
     jars = cache / f"kafka-{KAFKA_VERSION}"
     if jars.is_dir():
         return jars
-    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = (
+            f"Kafka's jars cannot be kept in {cache} ({error.strerror}). "
+            f"Set XDG_CACHE_HOME to a directory that can be written to. {_ELSE}"
+        )
+        raise DeployError(message) from error
     with (cache / "kafka.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not jars.is_dir():

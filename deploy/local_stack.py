@@ -22,7 +22,7 @@ from deploy.child_process import ChildProcess
 from deploy.errors import ChildFailedError
 from deploy.run_directory import log_directory, run_directory
 from stream_processors.settings import ENVIRONMENT_PREFIX, WorkerSettings
-from stream_processors.topics import declare_topics
+from stream_processors.topics import declare_topics_for
 
 _READY_TIMEOUT_S = 150.0  # above the time after which a worker that cannot recover ends by itself
 _STOP_GRACE_S = 15.0
@@ -118,7 +118,7 @@ class LocalStack:
             self._settings = msgspec.structs.replace(
                 self._settings, kafka=msgspec.structs.replace(self._settings.kafka, bootstrap=self._broker.address)
             )
-            self._declare_topics()
+            asyncio.run(declare_topics_for(self._settings))
             (self._directory / "settings.json").write_bytes(msgspec.json.encode(self._settings))
             opening.callback(self._stop_children)
             self._start_worker()
@@ -131,18 +131,6 @@ class LocalStack:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         """Stop everything."""
         self._open.close()
-
-    def _declare_topics(self) -> None:
-        asyncio.run(
-            declare_topics(
-                self.broker_address,
-                prefix=self._settings.prefix,
-                app_id=self._settings.group,
-                partitions=self._settings.partitions,
-                replication=self._settings.replication,
-                client_options=self._settings.kafka.client_options(),
-            )
-        )
 
     def _start_worker(self) -> None:
         self._start("worker")

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from deploy.errors import DeployError
+
 _LOCK_NAME = "owner.lock"
 _LOGS_KEPT = 10
 
@@ -43,10 +45,20 @@ def log_directory() -> Iterator[Path]:
     """A new directory for the logs of a run, which stays: the last ten are kept, besides those in use.
 
     It is in the user's state directory (XDG_STATE_HOME, else ~/.local/state), and named for the time of the start.
+
+    Raises:
+        DeployError: nothing can be written there.
     """
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     base = state / "springback" / "logs"
-    base.mkdir(parents=True, exist_ok=True)
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = (
+            f"The logs cannot be kept in {base} ({error.strerror}). "
+            "Set XDG_STATE_HOME to a directory that can be written to."
+        )
+        raise DeployError(message) from error
     prefix = time.strftime("%Y-%m-%dT%H-%M-%S-")
     with _owned(base, keep=_LOGS_KEPT, make=lambda: Path(tempfile.mkdtemp(prefix=prefix, dir=base))) as path:
         yield path

@@ -33,6 +33,7 @@ async def export_readings(
     port: int = DEFAULT_PORT,
     prefix: str = "",
     group: str | None = None,
+    judged: bool = False,
     bounds: SeriesBounds | None = None,
     ready_file: Path | None = None,
     on_ready: Callable[[str], None] | None = None,
@@ -49,6 +50,7 @@ async def export_readings(
         port: its port; 0 takes a free one.
         prefix: what the topics' names begin with.
         group: the workers' consumer group; by default the prefix and `springback`.
+        judged: whether the workers read judged steps; how far they are behind is then read there.
         bounds: how many series there may be.
         ready_file: written once the page is served and caught up with the topics: `{"metrics": "http://…/metrics"}`.
         on_ready: called at the same moment with the page's address.
@@ -59,7 +61,7 @@ async def export_readings(
     """
     registry = CollectorRegistry()
     sink = PrometheusSink(registry, bounds=bounds, version=_version())
-    topics = ReadingTopics.of_prefix(prefix)
+    topics = ReadingTopics.of_prefix(prefix, judged=judged)
     with metrics_server(registry, host, port) as address:
         _log.info("Metrics are served at %s.", address)
         observer = _ReadyObserver(sink, address, ready_file, on_ready)

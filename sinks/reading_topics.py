@@ -16,13 +16,16 @@ class ReadingTopics(NamedTuple):
     steps: str
 
     @classmethod
-    def of_prefix(cls, prefix: str) -> Self:
-        """The topics of an installation.
+    def of_prefix(cls, prefix: str, *, judged: bool = False) -> Self:
+        """The topics of an installation, whose workers read judged steps or steps as they come.
 
         >>> ReadingTopics.of_prefix("lab-").windows
         'lab-rebound-windows'
+        >>> ReadingTopics.of_prefix("lab-", judged=True).steps
+        'lab-judged-steps'
         """
-        names = (topics.WINDOWS, topics.SUMMARIES, topics.STATUS, topics.FAMILIES, topics.DEAD_LETTER, topics.STEPS)
+        steps = topics.JUDGED_STEPS if judged else topics.STEPS
+        names = (topics.WINDOWS, topics.SUMMARIES, topics.STATUS, topics.FAMILIES, topics.DEAD_LETTER, steps)
         return cls(*(topics.topic_name(name, prefix) for name in names))
 
     @property

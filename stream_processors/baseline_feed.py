@@ -10,7 +10,7 @@ from typing import Protocol
 
 from stream_processors.errors import SettingsError, StateFormatError
 from stream_processors.kafka_connection import KafkaConnection
-from stream_processors.plain_consumer import plain_consumer
+from stream_processors.plain_consumer import plain_consumer, started
 from stream_processors.resilience.baseline_codec import BaselineFormatError, apply_record, load_baseline
 from stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
 from stream_processors.resilience.resilience_config import ResilienceConfig
@@ -98,8 +98,7 @@ class BaselineFeed:
             StateFormatError: a record cannot be read by this version.
         """
         consumer = plain_consumer(self._kafka, self._topic)
-        try:
-            await consumer.start()
+        async with started(consumer):
             ends = await consumer.end_offsets(consumer.assignment())
             while True:
                 for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
@@ -107,8 +106,6 @@ class BaselineFeed:
                         self._take(record.key, record.value)
                 if not self.ready.is_set() and not [p for p, end in ends.items() if await consumer.position(p) < end]:
                     self.ready.set()
-        finally:
-            await consumer.stop()
 
     def current(self) -> MaterialisedBaseline:
         """The baseline to score by: the newest, or one that is at most the refresh time old."""

@@ -11,7 +11,7 @@ import msgspec
 
 from stream_processors.errors import BaselineImportError
 from stream_processors.kafka_connection import KafkaConnection
-from stream_processors.plain_consumer import plain_consumer
+from stream_processors.plain_consumer import plain_consumer, started
 from stream_processors.resilience.anchor import AnchorGrid
 from stream_processors.resilience.baseline_codec import (
     BaselineFormatError,
@@ -41,7 +41,7 @@ async def export_baseline(kafka: KafkaConnection, *, prefix: str = "", grid: Anc
     """
     learned = StageBaseline(grid=grid or AnchorGrid())
     consumer = plain_consumer(kafka, topic_name(BASELINES, prefix))
-    async with consumer:
+    async with started(consumer):
         ends = await consumer.end_offsets(consumer.assignment())
         while [place for place, end in ends.items() if await consumer.position(place) < end]:
             for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
@@ -83,7 +83,7 @@ async def import_baseline(
     producer = aiokafka.AIOKafkaProducer(
         bootstrap_servers=kafka.bootstrap, max_request_size=LARGEST_RECORD_BYTES, **kafka.client_options()
     )
-    async with reader, producer:
+    async with started(reader), started(producer):
         await reader.seek_to_end(*reader.assignment())
         for place in reader.assignment():  # where the end is must be known before the request is sent
             await reader.position(place)

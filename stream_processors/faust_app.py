@@ -21,7 +21,7 @@ from stream_processors.kafka_connection import KafkaConnection
 from stream_processors.prompt_consumer import PromptTransport
 from stream_processors.service_run import run_until, run_until_signalled, write_ready_file
 from stream_processors.settings import WorkerSettings
-from stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics, topic_name
+from stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics_for, topic_name
 from stream_processors.worker_health import Readiness, health_endpoint
 
 _RETRY_S = 0.5
@@ -132,14 +132,7 @@ async def _declare(settings: WorkerSettings) -> None:
     told = False
     while True:
         try:
-            await declare_topics(
-                settings.kafka.bootstrap,
-                prefix=settings.prefix,
-                app_id=settings.group,
-                partitions=settings.partitions,
-                replication=settings.replication,
-                client_options=settings.kafka.client_options(),
-            )
+            await declare_topics_for(settings)
         except (KafkaError, OSError) as error:
             if time.monotonic() > deadline:
                 message = f"No broker has answered at {settings.kafka.bootstrap} in {settings.recovery_bound_s:.0f} s."

@@ -1,5 +1,9 @@
 """A Kafka consumer apart from Faust's: it belongs to no group, commits nothing, and reads from the beginning."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import aiokafka  # type: ignore[import-untyped]
 
 from stream_processors.kafka_connection import KafkaConnection
@@ -19,3 +23,13 @@ def plain_consumer(kafka: KafkaConnection, *topics: str) -> aiokafka.AIOKafkaCon
         enable_auto_commit=False,
         **kafka.client_options(),
     )
+
+
+@asynccontextmanager
+async def started(client: Any) -> AsyncIterator[None]:
+    """A client of aiokafka for the block; unlike its own `async with`, closed also where it could not start."""
+    try:
+        await client.start()
+        yield
+    finally:
+        await client.stop()

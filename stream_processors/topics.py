@@ -8,6 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-
 from aiokafka.errors import TopicAlreadyExistsError, for_code  # type: ignore[import-untyped]
 
 from stream_processors.errors import TopicDeclarationError, TopicMismatchError
+from stream_processors.settings import WorkerSettings
 
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
@@ -156,6 +157,18 @@ async def declare_topics(
         await admin.close()
     check_partitions(found, expected)
     return found
+
+
+async def declare_topics_for(settings: WorkerSettings) -> dict[str, int]:
+    """Declare the topics of an installation, its workers' changelogs among them. As `declare_topics`."""
+    return await declare_topics(
+        settings.kafka.bootstrap,
+        prefix=settings.prefix,
+        app_id=settings.group,
+        partitions=settings.partitions,
+        replication=settings.replication,
+        client_options=settings.kafka.client_options(),
+    )
 
 
 def check_partitions(found: Mapping[str, int], expected: Mapping[str, int]) -> None:

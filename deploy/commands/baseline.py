@@ -24,7 +24,9 @@ app = typer.Typer(
 
 @app.command("export")
 def export_(
-    file: Annotated[Path, typer.Argument(dir_okay=False, show_default=False, help="The file to write.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", dir_okay=False, show_default=False, help="The file to write.")
+    ],
     broker: BrokerOption = None,
     prefix: PrefixOption = None,
     settings: SettingsOption = None,
@@ -53,7 +55,8 @@ def export_(
 @app.command("import")
 def import_(
     file: Annotated[
-        Path, typer.Argument(exists=True, dir_okay=False, show_default=False, help="An exported baseline.")
+        Path,
+        typer.Argument(metavar="FILE", exists=True, dir_okay=False, show_default=False, help="An exported baseline."),
     ],
     broker: BrokerOption = None,
     prefix: PrefixOption = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deploy.commands.baseline_file import read_baseline
+from deploy.commands.left_out import LeftOut
 from deploy.commands.shared_options import (
     RecordingsArgument,
     SettingsOption,
@@ -76,14 +77,11 @@ def compare(
     from rich.console import Console
 
     from deploy.version_table_view import breach_line, version_table_view
-    from producers.recording_reader import UnreadablePart, read_frames
+    from producers.recording_reader import read_frames
     from stream_processors.in_memory_driver import evaluate, learn_baseline
     from stream_processors.version_comparison import ScoredVersion, compare_versions
     from stream_processors.version_contract import load_contract
     from stream_processors.version_frames import frames_of_version, versions_in
-
-    def report_unreadable(part: UnreadablePart) -> None:
-        typer.echo(f"left out  {part}", err=True)
 
     shipped = importlib.resources.files("deploy").joinpath("contracts", _SHIPPED_CONTRACT)
     source = _SHIPPED_CONTRACT if contract is None else str(contract)
@@ -91,7 +89,9 @@ def compare(
     config = stream_settings(None, None, settings).resilience
     given = None if baseline_file is None else read_baseline(baseline_file, config, "--baseline-file")
     model = read_value_option(value_model)
-    frames = [recorded.frame for recorded in read_frames(files, report_unreadable)]
+    left_out = LeftOut(lambda line: typer.echo(line, err=True))
+    frames = [recorded.frame for recorded in read_frames(files, left_out)]
+    left_out.finish()
     _check_versions(versions_in(frames), baseline, candidate)
     parts = [frames_of_version(frames, version) for version in (baseline, candidate)]
     learned = learn_baseline(parts[0], config, model=model) if given is None else given

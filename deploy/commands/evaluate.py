@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deploy.commands.baseline_file import read_baseline
+from deploy.commands.left_out import LeftOut
 from deploy.commands.shared_options import (
     BaselineOption,
     RecordingsArgument,
@@ -54,29 +55,29 @@ def evaluate(
 
     from deploy.family_table_view import family_table_view, resilience_table_view
     from producers.recorded_frames import RecordedFrames
-    from producers.recording_reader import UnreadablePart
     from stream_processors import in_memory_driver
     from stream_processors.evaluation_json import evaluation_json
     from stream_processors.resilience.family_aggregate import aggregate, in_order, monitors
 
-    def report_unreadable(part: UnreadablePart) -> None:
-        typer.echo(f"left out  {part}", err=True)
-
     config = stream_settings(None, None, settings).resilience
     given = None if baseline is None else read_baseline(baseline, config, "--baseline")
     model = read_value_option(value_model)
-    frames = RecordedFrames(files, report_unreadable)
+    left_out = LeftOut(lambda line: typer.echo(line, err=True))
+    frames = RecordedFrames(files, left_out)
     if next(iter(frames), None) is None:
+        left_out.finish()
         typer.echo("springback: there is no step frame in what was given", err=True)
         raise typer.Exit(2)
     evaluation = in_memory_driver.evaluate(frames, config, given, model=model)
+    left_out.finish()
     readings = aggregate(in_order(evaluation.begun, evaluation.summaries), config.aggregate)
     margins = monitors(evaluation.summaries, config.aggregate)
     document = evaluation_json(evaluation.summaries, evaluation.windows, readings, margins)
     if str(json_file) != "-":
         Console().print(family_table_view(document.families), resilience_table_view(document.resilience))
+    examples = {row.reason: row.detail for row in reversed(evaluation.rejected)}
     for reason, count in sorted(Counter(row.reason for row in evaluation.rejected).items()):
-        typer.echo(f"rejected  {count} rows: {reason}", err=True)
+        typer.echo(f"rejected  {count} row{'s' if count > 1 else ''}: {reason}: {examples[reason]}", err=True)
     if json_file is not None:
         data = msgspec.json.format(msgspec.json.encode(document), indent=1)
         if str(json_file) == "-":

@@ -42,6 +42,7 @@ def export(
             port=port,
             prefix=chosen.prefix,
             group=chosen.group,
+            judged=chosen.judged,
             bounds=SeriesBounds(agents=agents),
             ready_file=ready_file,
             on_ready=lambda address: typer.echo(f"Metrics: {address}"),

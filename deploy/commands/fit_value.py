@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from deploy.commands.baseline_file import read_baseline
+from deploy.commands.left_out import LeftOut
 from deploy.commands.shared_options import BaselineOption, RecordingsArgument, SettingsOption, stream_settings
 
 
@@ -45,14 +46,11 @@ def fit_value(
     from rich.progress import Progress
 
     from dashboards.loss_curve import write_loss_curve
-    from producers.recording_reader import UnreadablePart, read_frames
+    from producers.recording_reader import read_frames
     from stream_processors.in_memory_driver import learn_baseline
     from stream_processors.resilience.network_value import dump_network
     from stream_processors.reward_trajectories import reward_trajectories
     from stream_processors.value_fitting import EpochErrors, FittingConfig, fit_value
-
-    def report_unreadable(part: UnreadablePart) -> None:
-        typer.echo(f"left out  {part}", err=True)
 
     config = stream_settings(None, None, settings).resilience
     fitting = FittingConfig(
@@ -63,7 +61,9 @@ def fit_value(
         seed=seed,
     )
     given = None if baseline is None else read_baseline(baseline, config, "--baseline")
-    frames = [recorded.frame for recorded in read_frames(files, report_unreadable)]
+    left_out = LeftOut(lambda line: typer.echo(line, err=True))
+    frames = [recorded.frame for recorded in read_frames(files, left_out)]
+    left_out.finish()
     learned = learn_baseline(frames, config) if given is None else given
     references_only = config.learn_from == "reference"
     recorded = reward_trajectories(frames, config, learned, references_only=references_only)

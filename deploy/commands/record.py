@@ -13,7 +13,7 @@ def _stresses(text: str) -> list[float]:
         stresses = []
     if not stresses or not all(0.0 <= stress <= 1.0 for stress in stresses):
         message = f"{text!r} is not a list of severities from 0 to 1 with commas between, such as 0,0.4,0.8"
-        raise typer.BadParameter(message)
+        raise typer.BadParameter(message, param_hint="--stresses")
     return stresses
 
 
@@ -21,7 +21,10 @@ def record(
     file: Annotated[
         Path,
         typer.Argument(
-            dir_okay=False, help="The file to make, compressed where its name ends in .gz.", show_default=False
+            metavar="FILE",
+            dir_okay=False,
+            help="The file to make, compressed where its name ends in .gz.",
+            show_default=False,
         ),
     ],
     episodes: Annotated[int, typer.Option(min=1, help="Tasks per family; each is played once at every stress.")] = 20,

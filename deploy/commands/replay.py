@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deploy.commands.left_out import LeftOut
 from deploy.commands.shared_options import (
     BrokerOption,
     PrefixOption,
@@ -65,18 +66,12 @@ def replay(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from producers.kafka_publisher import KafkaPublisher
-    from producers.recording_reader import UnreadablePart, count_lines, read_frames
+    from producers.recording_reader import count_lines, read_frames
     from producers.recording_replay import ReplaySummary
     from producers.recording_replay import replay as send
 
-    left_out = 0
-
-    def report_unreadable(part: UnreadablePart) -> None:
-        nonlocal left_out
-        left_out += 1
-        console.print(f"left out  {part}", markup=False, highlight=False, soft_wrap=True)
-
     console = Console(stderr=True)
+    left_out = LeftOut(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))
     started_s = time.monotonic()
     summary = ReplaySummary()
     silence_kafka_clients()
@@ -99,7 +94,7 @@ def replay(
 
         try:
             send(
-                read_frames(files, report_unreadable),
+                read_frames(files, left_out),
                 publisher,
                 speed=speed,
                 session="keep" if keep_session else "fresh",
@@ -109,9 +104,10 @@ def replay(
             publisher.close()
             progress.stop()
             for part in summary.refused:
-                report_unreadable(part)
-            typer.echo(_sent(summary, left_out, time.monotonic() - started_s))
-    if left_out and not summary.arrived:
+                left_out(part)
+            left_out.finish()
+            typer.echo(_sent(summary, left_out.count, time.monotonic() - started_s))
+    if left_out.count and not summary.arrived:
         raise typer.Exit(2)
 
 

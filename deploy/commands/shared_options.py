@@ -34,7 +34,11 @@ def check_local_broker(broker: str) -> str:
         typer.BadParameter: it is neither a broker that we start nor an address.
     """
     if broker not in ("embedded", "kafka"):
-        check_address(broker)
+        try:
+            check_address(broker)
+        except typer.BadParameter as error:
+            message = f"{error.message}; the brokers to start here are embedded and kafka"
+            raise typer.BadParameter(message) from error
     return broker
 
 

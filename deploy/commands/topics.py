@@ -38,20 +38,11 @@ def topics(
 
     Example: springback topics --broker kafka-1:9092 --partitions 8 --replication 3
     """
-    from stream_processors.topics import declare_topics
+    from stream_processors.topics import declare_topics_for
 
     silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings, partitions=partitions, replication=replication)
-    declared = asyncio.run(
-        declare_topics(
-            chosen.kafka.bootstrap,
-            prefix=chosen.prefix,
-            app_id=chosen.group,
-            partitions=chosen.partitions,
-            replication=chosen.replication,
-            client_options=chosen.kafka.client_options(),
-        )
-    )
+    declared = asyncio.run(declare_topics_for(chosen))
     width = max(map(len, declared))
     for name, count in sorted(declared.items()):
         typer.echo(f"{name:<{width}}  {count} partition{'s' if count > 1 else ''}")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from deploy.commands.baseline_file import read_baseline
 from deploy.commands.shared_options import (
     BaselineOption,
     LocalBrokerOption,
@@ -36,6 +37,8 @@ def up(
 
     frozen = None if baseline is None else str(baseline.absolute())
     chosen = stream_settings(None, prefix, settings, frozen_baseline=frozen)
+    if baseline is not None:
+        read_baseline(baseline, chosen.resilience, "--baseline")  # before a broker is started in vain
     typer.echo("Starting the broker, a worker and the exporter ...")
     with LocalStack(broker, chosen, metrics_port=metrics_port) as stack:
         typer.echo(f"Kafka:   {stack.broker_address}\nMetrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")

@@ -3,14 +3,14 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from deploy.child_process import ChildProcess
 from deploy.errors import ChildFailedError
+from tests.deploy.process_checks import becomes_true, exists
 
 SLEEPS = (sys.executable, "-c", "import time; print('sleeping', flush=True); time.sleep(600)")
 DEADLINE_S = 20.0
@@ -38,21 +38,6 @@ with ChildProcess("stubborn", [sys.executable, "-c", stubborn], log) as child:
 """
 
 
-def exists(pid: int) -> bool:
-    """Whether the process runs (a zombie that nobody has reaped does not)."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return state.returncode == 0 and not state.stdout.startswith("Z")
-
-
-def becomes_true(condition: Callable[[], bool]) -> bool:
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline_s:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     return tmp_path / "child.log"
@@ -73,7 +58,7 @@ def test_a_child_is_gone_when_its_parent_was_killed(parent: tuple[subprocess.Pop
     assert exists(child_pid)
     process.kill()
     process.wait()
-    assert becomes_true(lambda: not exists(child_pid))
+    assert becomes_true(lambda: not exists(child_pid), DEADLINE_S)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -83,7 +68,7 @@ def test_a_child_is_gone_when_its_parent_was_asked_to_end(
     process, child_pid = parent
     process.send_signal(number)
     process.wait(DEADLINE_S)
-    assert becomes_true(lambda: not exists(child_pid))
+    assert becomes_true(lambda: not exists(child_pid), DEADLINE_S)
 
 
 def test_a_child_outlives_the_thread_that_started_it(log: Path) -> None:
@@ -123,7 +108,7 @@ def test_terminating_ends_what_will_not_end_with_all_of_its_group(log: Path) -> 
     child.wait_until(lambda: bool(child.log_tail()), DEADLINE_S, "a word")
     grandchild_pid = int(child.log_tail()[0])
     assert child.terminate(0.1) == -signal.SIGKILL
-    assert becomes_true(lambda: not exists(grandchild_pid))
+    assert becomes_true(lambda: not exists(grandchild_pid), DEADLINE_S)
 
 
 def test_a_child_that_ends_early_is_told_with_the_end_of_its_log(log: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 
 from deploy import cli
+from deploy.free_port import free_port
 from producers.recordings import habitat_twins
 from producers.step_frame import decode_frame
 
@@ -146,3 +147,31 @@ def test_replay_sends_each_frame_once_in_order(
         assert sent.pop("session").startswith(kept.pop("session") + "+")
         assert sent == kept
     assert len({decode_frame(value).session for _, value in arrived[:60]}) == 1
+
+
+def test_evaluate_shows_one_of_the_rows_that_it_rejects(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = json.loads(recording.read_bytes().splitlines()[0])
+    frame["steps"]["progress"][:2] = [7, 8]
+    bad = tmp_path / "bad.frames.jsonl"
+    bad.write_text(json.dumps(frame), encoding="utf-8")
+    assert cli.main(["evaluate", str(bad)]) == 0
+    assert "rejected  2 rows: out_of_range: " in capsys.readouterr().err
+
+
+def test_up_looks_at_the_baseline_before_it_starts_anything(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["up", "--baseline", str(recording)]) == 2
+    streams = capsys.readouterr()
+    assert "not a baseline file" in streams.err
+    assert "Starting" not in streams.out
+
+
+def test_an_export_without_a_broker_fails_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "clean.baseline"
+    assert cli.main(["baseline", "export", "--broker", f"127.0.0.1:{free_port()}", str(file)]) == 1
+    streams = capsys.readouterr()
+    assert "springback: Kafka did not answer" in streams.err
+    assert not file.exists()

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from deploy.broker_probe import cluster_id
 from deploy.errors import ChildFailedError, DeployError
 from deploy.local_stack import LocalStack
 from stream_processors.settings import WorkerSettings
+from tests.deploy.process_checks import becomes_true, exists
 
 pytestmark = pytest.mark.broker
 
@@ -75,20 +76,6 @@ def stack(program: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Local
     monkeypatch.setenv("SPRINGBACK_DEBUG", "1")
     with LocalStack("embedded", SETTINGS, metrics_port=4711, program=program) as stack:
         yield stack
-
-
-def exists(pid: int) -> bool:
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return state.returncode == 0 and not state.stdout.startswith("Z")
-
-
-def becomes_true(condition: Callable[[], bool]) -> bool:
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline_s:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def check_for(time_s: float, stack: LocalStack) -> None:
@@ -176,7 +163,7 @@ def test_nothing_is_left_running_when_the_parent_ends(
             parent.wait(DEADLINE_S)
         finally:
             parent.kill()
-    assert becomes_true(lambda: not any(map(exists, pids)))
+    assert becomes_true(lambda: not any(map(exists, pids)), DEADLINE_S)
     assert cluster_id(address) is None
     left = list(temporary.glob("springback-*/*/"))
     assert bool(left) == (number == signal.SIGKILL)  # the next start removes those: see test_run_directory.py

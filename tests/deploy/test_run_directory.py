@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.errors import DeployError
 from deploy.run_directory import log_directory, run_directory
 
 OWNER = """
@@ -72,3 +73,10 @@ def test_the_last_ten_logs_are_kept_besides_those_in_use(tmp_path: Path) -> None
             left = {path for path in (tmp_path / "state" / "springback" / "logs").iterdir() if path.is_dir()}
             assert left >= {in_use, last}
             assert len(left & set(paths)) == 10
+
+
+def test_logs_that_cannot_be_kept_say_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(DeployError, match="Set XDG_STATE_HOME"), log_directory():
+        pass
