@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sinks.bounded_memory import BoundedMemory, fingerprint
 from sinks.label_values import OTHER_VALUE, LabelValue, clean_label_value, closed_label_value
 from sinks.metric_series import Labels, MetricSeries
+from stream_processors.resilience import agent_metrics
 from stream_processors.resilience import metric_catalogue as metrics
 from stream_processors.resilience.exporter_metrics import OVERFLOW_AGENTS
 from stream_processors.resilience.metric_spec import MetricSpec
@@ -112,16 +113,16 @@ class AgentBoard:
         self._live = {label: agent for label, agent in self._live.items() if now_s - agent.seen_s <= self._ttl_s}
         agents = [self._live[label] for label in sorted(self._live)]
         own, rest = agents[: self._cap], agents[self._cap :]
-        self._gauge(metrics.AGENT_IN_REBOUND, own, rest, lambda agent: float(bool(agent.windows)), sum)
-        self._gauge(metrics.AGENT_INTENSITY, own, rest, lambda agent: agent.intensity, max)
-        self._gauge(metrics.AGENT_RUNNING_COST, own, rest, _running_cost, max)
-        self._gauge(metrics.AGENT_BETA_STEP, own, rest, lambda agent: agent.beta_step, max)
-        self._gauge(metrics.AGENT_LAST_SEEN, own, rest, lambda agent: agent.seen_s, max)
-        self._gauge(metrics.AGENT_CLOCK_SKEW, own, rest, lambda agent: agent.skew_s, _largest_in_size)
+        self._gauge(agent_metrics.AGENT_IN_REBOUND, own, rest, lambda agent: float(bool(agent.windows)), sum)
+        self._gauge(agent_metrics.AGENT_INTENSITY, own, rest, lambda agent: agent.intensity, max)
+        self._gauge(agent_metrics.AGENT_RUNNING_COST, own, rest, _running_cost, max)
+        self._gauge(agent_metrics.AGENT_BETA_STEP, own, rest, lambda agent: agent.beta_step, max)
+        self._gauge(agent_metrics.AGENT_LAST_SEEN, own, rest, lambda agent: agent.seen_s, max)
+        self._gauge(agent_metrics.AGENT_CLOCK_SKEW, own, rest, lambda agent: agent.skew_s, _largest_in_size)
         self._publish_open_windows(agents)
         silent = sum(1 for agent in self._known.values() if self._ttl_s < now_s - agent.seen_s <= _DAY_S)
-        self._series.set(metrics.AGENTS, len(agents), closed_label_value("presence", "live"))
-        self._series.set(metrics.AGENTS, silent, closed_label_value("presence", "silent"))
+        self._series.set(agent_metrics.AGENTS, len(agents), closed_label_value("state", "calm"))
+        self._series.set(agent_metrics.AGENTS, silent, closed_label_value("state", "silent"))
         if self._newest_s > -math.inf:
             self._series.set(metrics.LAST_EVENT_AGE, max(0.0, now_s - self._newest_s))
 
@@ -133,10 +134,10 @@ class AgentBoard:
         return agent
 
     def _plausible(self, status: AgentStatus, now_s: float) -> bool:
-        if not self._series.accepts(metrics.AGENT_LAST_SEEN, status.seen_s):
+        if not self._series.accepts(agent_metrics.AGENT_LAST_SEEN, status.seen_s):
             return False
         if status.seen_s > now_s + _DAY_S:
-            self._series.refuse(metrics.AGENT_LAST_SEEN)
+            self._series.refuse(agent_metrics.AGENT_LAST_SEEN)
             return False
         return True
 
@@ -148,13 +149,14 @@ class AgentBoard:
 
     def _show(self, agent: _Agent, status: AgentStatus) -> None:
         agent.seen_s = status.seen_s
-        if self._series.accepts(metrics.AGENT_CLOCK_SKEW, status.clock_skew_s):
+        if self._series.accepts(agent_metrics.AGENT_CLOCK_SKEW, status.clock_skew_s):
             agent.skew_s = status.clock_skew_s
         agent.intensity = max(
             (
                 episode.intensity
                 for episode in status.episodes
-                if episode.intensity is not None and self._series.accepts(metrics.AGENT_INTENSITY, episode.intensity)
+                if episode.intensity is not None
+                and self._series.accepts(agent_metrics.AGENT_INTENSITY, episode.intensity)
             ),
             default=None,
         )
@@ -162,7 +164,8 @@ class AgentBoard:
             (
                 episode.beta_step
                 for episode in status.episodes
-                if episode.beta_step is not None and self._series.accepts(metrics.AGENT_BETA_STEP, episode.beta_step)
+                if episode.beta_step is not None
+                and self._series.accepts(agent_metrics.AGENT_BETA_STEP, episode.beta_step)
             ),
             default=None,
         )
@@ -170,7 +173,7 @@ class AgentBoard:
             episode.window.recovery_cost
             for episode in status.episodes
             if episode.window is not None
-            and self._series.accepts(metrics.AGENT_RUNNING_COST, episode.window.recovery_cost)
+            and self._series.accepts(agent_metrics.AGENT_RUNNING_COST, episode.window.recovery_cost)
         )
 
     def _gauge(

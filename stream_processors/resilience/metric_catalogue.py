@@ -4,6 +4,7 @@ This is plain data, read by the sinks that fill the series and by the dashboards
 spells a metric's name or a label's. Names carry base units (`_seconds`, `_steps`) and counters end in `_total`.
 """
 
+from stream_processors.resilience.agent_metrics import AGENT_METRICS
 from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
 from stream_processors.resilience.family_metrics import FAMILY_METRICS
 from stream_processors.resilience.metric_spec import (
@@ -177,62 +178,6 @@ DEAD_LETTERS = MetricSpec(
     source="ours",
     labels=("reason",),
 )
-AGENTS = MetricSpec(
-    name="springback_agents",
-    kind="gauge",
-    unit="agents",
-    help="Agents heard of within the last day, by whether they are silent (longer than the exporter's bound).",
-    source="ours",
-    labels=("presence",),
-)
-AGENT_IN_REBOUND = MetricSpec(
-    name="springback_agent_in_rebound",
-    kind="gauge",
-    unit="1",
-    help="1 while the agent is inside a rebound window, else 0. Under agent=other: how many of the rest are.",
-    source="ours (window detection)",
-    labels=("agent",),
-)
-AGENT_INTENSITY = MetricSpec(
-    name="springback_agent_recovery_intensity",
-    kind="gauge",
-    unit="1",
-    help="Intensity g^rec of the agent's last step, the largest of its open episodes. Under agent=other: the largest.",
-    source="equation 2",
-    labels=("agent",),
-)
-AGENT_RUNNING_COST = MetricSpec(
-    name="springback_agent_open_window_recovery_cost",
-    kind="gauge",
-    unit="1",
-    help="Running recovery cost of the agent's open windows, 0 with none. Under agent=other: the largest.",
-    source="equation 3, up to the last step",
-    labels=("agent",),
-)
-AGENT_BETA_STEP = MetricSpec(
-    name="springback_agent_beta_step",
-    kind="gauge",
-    unit="1",
-    help="Mean change of stability from step to step, largest of its open episodes. Under agent=other: the largest.",
-    source="ours, of the terms of equation 5",
-    labels=("agent",),
-)
-AGENT_LAST_SEEN = MetricSpec(
-    name="springback_agent_last_seen_timestamp_seconds",
-    kind="gauge",
-    unit="seconds",
-    help="Broker's time of the agent's last event, seconds since 1970. Under agent=other: the newest.",
-    source="ours",
-    labels=("agent",),
-)
-AGENT_CLOCK_SKEW = MetricSpec(
-    name="springback_agent_clock_skew_seconds",
-    kind="gauge",
-    unit="seconds",
-    help="Estimate of agent's clock minus broker's clock. Under agent=other: the largest in size.",
-    source="ours",
-    labels=("agent",),
-)
 LAST_EVENT_AGE = MetricSpec(
     name="springback_last_event_age_seconds",
     kind="gauge",
@@ -272,13 +217,7 @@ METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     REPLACED_TIMES,
     CLOCK_RESETS,
     DEAD_LETTERS,
-    AGENTS,
-    AGENT_IN_REBOUND,
-    AGENT_INTENSITY,
-    AGENT_RUNNING_COST,
-    AGENT_BETA_STEP,
-    AGENT_LAST_SEEN,
-    AGENT_CLOCK_SKEW,
+    *AGENT_METRICS,
     LAST_EVENT_AGE,
     FRAMES_BEHIND,
     *FAMILY_METRICS,

@@ -16,16 +16,20 @@ MetricKind = Literal["counter", "gauge", "histogram", "info"]
 GROUP = ("family", "method", "version")
 """What results are compared by: the task family, the agent's method and the version of that."""
 
+AgentStateName = Literal["calm", "rebound", "stalled", "stale", "silent", "ended", "unknown"]
+
+AGENT_STATES: tuple[AgentStateName, ...] = get_args(AgentStateName)
+"""What state an agent may be in. `sinks/agent_state.py` decides it."""
+
 OTHER = "other"
 """The value of a label whose own values have grown beyond their bound, and of a closed label with an unknown value."""
 
 CLOSED_LABELS: Mapping[str, frozenset[str]] = {
     "outcome": frozenset(get_args(Outcome)),
-    "state": frozenset({"recovered", "unrecovered", "censored"}),
+    "state": frozenset({"recovered", "unrecovered", "censored", *AGENT_STATES}),
     "cause": frozenset(get_args(WindowCause)),
     "perturbation": frozenset({"none", "physical", "semantic", "object_state"}),
     "channel": frozenset({"cognitive", "physical", "debt"}),
-    "presence": frozenset({"live", "silent"}),
     "quantity": frozenset(ExtensibilityRatios.__struct_fields__),
     "flag": frozenset(get_args(CapacityFlag)),
     "kind": frozenset({"window", "begun", "episode", "status", "family", "dead_letter"}),

@@ -195,7 +195,10 @@ class AgentCounts(msgspec.Struct, frozen=True, kw_only=True):
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     """How an agent is doing: the latest replaces those before it; at most one a second per agent.
 
-    `clock_skew_s` is the estimate of agent clock minus broker clock. `seen_s` is the broker's time of the last event.
+    `clock_skew_s` is the estimate of agent clock minus broker clock. `seen_s` is the broker's time of the last event,
+    `step_s` that of the last step which was no copy, `progress_s` that of the last rise of an episode's progress above
+    all before it, or of the last beginning or end. `abandoned` says that silence closed the agent's last open episode,
+    and nothing new has come of it since.
     """
 
     agent: str
@@ -206,6 +209,9 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     clock_skew_s: float
     counts: AgentCounts
     episodes: tuple[EpisodeStatus, ...] = ()
+    step_s: float | None = None
+    progress_s: float | None = None
+    abandoned: bool = False
     schema_version: int = READING_SCHEMA_VERSION
 
 

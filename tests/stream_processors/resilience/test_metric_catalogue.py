@@ -43,8 +43,14 @@ def test_histograms_alone_have_buckets_and_they_rise() -> None:
 
 
 def test_every_metric_of_the_modules_is_in_the_catalogue() -> None:
-    from stream_processors.resilience import exporter_metrics, family_metrics, metric_catalogue, navigation_metrics
+    from stream_processors.resilience import (
+        agent_metrics,
+        exporter_metrics,
+        family_metrics,
+        metric_catalogue,
+        navigation_metrics,
+    )
 
-    for module in (metric_catalogue, family_metrics, navigation_metrics, exporter_metrics):
+    for module in (metric_catalogue, agent_metrics, family_metrics, navigation_metrics, exporter_metrics):
         declared = [value for value in vars(module).values() if isinstance(value, MetricSpec)]
         assert all(spec in METRIC_CATALOGUE for spec in declared)

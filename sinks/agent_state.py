@@ -1,0 +1,99 @@
+"""In which state an agent is, by its latest status and the time: the one rule for metrics, alerts and the live page.
+
+A robot that has died must not be shown as calm, nor one as silent while it is we who see nothing. The states are ours.
+"""
+
+import math
+from typing import Self
+
+import msgspec
+
+from stream_processors.resilience.metric_spec import AgentStateName
+from stream_processors.resilience.readings import AgentStatus
+
+
+class StateTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """After how long an agent is in which state.
+
+    Attributes:
+        silent_s: silence after which an agent with an open episode is silent, or stale where it only repeats itself.
+        stalled_s: time without any progress after which it is stalled.
+    """
+
+    silent_s: float = 60.0
+    stalled_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for name in self.__struct_fields__:
+            if not 0 < getattr(self, name) < math.inf:
+                message = f"{name} is {getattr(self, name)}, expected seconds above 0"
+                raise ValueError(message)
+
+
+class AgentActivity(msgspec.Struct, kw_only=True):
+    """What an agent's latest status says of when it did what. Times are the broker's, in seconds since 1970.
+
+    Attributes:
+        seen_s: its last message.
+        step_s: its last step that was new, not a copy.
+        progress_s: when its progress last rose, or an episode of it last began or ended.
+        running: whether it has an open episode, or had one until its silence closed it.
+        in_rebound: whether a rebound window of it is open.
+        scored: whether a step of its open episodes could be scored; True without any.
+    """
+
+    seen_s: float = -math.inf
+    step_s: float = -math.inf
+    progress_s: float = -math.inf
+    running: bool = False
+    in_rebound: bool = False
+    scored: bool = True
+
+    @classmethod
+    def of(cls, status: AgentStatus) -> Self:
+        """What one status says."""
+        activity = cls()
+        activity.fold(status)
+        return activity
+
+    def fold(self, status: AgentStatus) -> None:
+        """Take in a status; one older than what is known changes nothing."""
+        if not status.seen_s >= self.seen_s:
+            return
+        self.seen_s = status.seen_s
+        self.step_s = status.seen_s if status.step_s is None else status.step_s
+        self.progress_s = status.seen_s if status.progress_s is None else status.progress_s
+        self.running = bool(status.episodes) or status.abandoned
+        self.in_rebound = any(episode.window is not None for episode in status.episodes)
+        self.scored = not status.episodes or any(episode.unscored_steps < episode.steps for episode in status.episodes)
+
+    def state(
+        self, now_s: float, blind: bool = False, *, sighted_s: float = -math.inf, times: StateTimes | None = None
+    ) -> AgentStateName:
+        """The state at a time.
+
+        Args:
+            now_s: the present, in seconds since 1970.
+            blind: whether we cannot see what agents do just now, as the broker or the workers are away.
+            sighted_s: since when we have seen without a break; silence before that was not the agent's.
+            times: after how long an agent is in which state.
+
+        >>> robot = AgentActivity(seen_s=1000.0, step_s=1000.0, progress_s=1000.0, running=True)
+        >>> robot.state(1010.0), robot.state(1061.0), robot.state(1061.0, blind=True)
+        ('calm', 'silent', 'unknown')
+        """
+        times = times or StateTimes()
+        if blind:
+            return "unknown"
+        if not self.running:
+            return "ended"
+        if now_s - max(self.seen_s, sighted_s) > times.silent_s:
+            return "silent"
+        if now_s - max(self.step_s, sighted_s) > times.silent_s:
+            return "stale"
+        if self.in_rebound:
+            return "rebound"
+        if now_s - max(self.progress_s, sighted_s) > times.stalled_s:
+            return "stalled"
+        return "calm" if self.scored else "unknown"
