@@ -90,17 +90,21 @@ def admit(table: StepTable, states: list[TrackerState], config: ResilienceConfig
         opened = episode is None
         if episode is None:
             if memory_mark(EpisodeKey(agent.agent, session, entry.header.episode)) in agent.ended:
+                # The end of what silence had closed comes late: now it has ended for good.
+                agent.abandoned = agent.abandoned and number not in ends
                 continue
             if len(agent.open) >= config.open_episodes:
                 oldest = next(iter(agent.open.values()))
                 _end(admission.slots[slot_for(agent, oldest)], "aborted", None, config)
             episode = _opened(entry, session, frame.broker_time_s, config)
             agent.open[entry.header.episode] = episode
+            agent.abandoned, agent.progress_s = False, max(agent.progress_s, frame.broker_time_s)
         position = slot_for(agent, episode)
         slot_of_episode[number] = position
         slot = admission.slots[position]
         slot.opened = slot.opened or opened
         if number in ends:
+            agent.progress_s = max(agent.progress_s, frame.broker_time_s)
             slot.navigation = ends[number].end.navigation
             _end(slot, ends[number].end.outcome, ends[number].time_s, config)
     _choose_rows(admission, table, slot_of_episode, agent_of_episode)

@@ -15,6 +15,7 @@ from stream_processors.resilience.batch_scoring import BatchRows, ScoredRows, ba
 from stream_processors.resilience.episode_learning import contribution, learn
 from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
 from stream_processors.resilience.policy_stability import advance_stability
+from stream_processors.resilience.progress_watch import watch_progress
 from stream_processors.resilience.readings import (
     AgentStatus,
     EpisodeBegun,
@@ -69,6 +70,7 @@ class EpisodeTracker:
         """
         outputs = TrackerOutputs()
         admission = admit(table, list(states), self.config)
+        watch_progress(table, admission)
         rows = batch_rows(table, admission, baseline)
         scored = score(rows, table.mode_names, admission, baseline)
         outputs.begun += [episode_begun(slot.episode) for slot in admission.slots if slot.opened]
@@ -108,7 +110,7 @@ class EpisodeTracker:
             for episode in list(agent.open.values()):
                 if now_s - episode.seen_s > self.config.idle_timeout_s:
                     forget_episode(agent, episode, self.config)
-                    agent.changed = True
+                    agent.changed, agent.abandoned = True, not agent.open
                     self._finish(Slot(agent, episode, "aborted"), outputs)
             if agent.changed:
                 self._report_agent(agent, now_s, outputs)

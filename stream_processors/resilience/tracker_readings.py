@@ -96,6 +96,9 @@ def agent_status(agent: AgentState) -> AgentStatus:
         clock_skew_s=agent.clock_skew_s or 0.0,
         counts=agent.counts,
         episodes=tuple(_episode_status(episode) for episode in agent.open.values()),
+        step_s=agent.step_s,
+        progress_s=agent.progress_s,
+        abandoned=agent.abandoned,
     )
 
 

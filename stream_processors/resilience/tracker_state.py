@@ -79,6 +79,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     last_clocked: bool = False
     last_step: int = -1
     progress: float = 0.0
+    highest_progress: float = 0.0
     propositions: float = 0.0
     mode: str = ""
     steps: int = 0
@@ -110,7 +111,8 @@ class AgentState(msgspec.Struct, kw_only=True):
     """One agent: its session, its open episodes, and what is needed to know old copies when they come.
 
     `ended` holds hashes of the current session's ended episodes, oldest first. `reported_s` is the broker's time of
-    the last status; `changed` says that there is something newer to report.
+    the last status; `changed` says that there is something newer to report. `step_s`, `progress_s` and `abandoned` are
+    those of `AgentStatus`.
     """
 
     agent: str
@@ -123,6 +125,9 @@ class AgentState(msgspec.Struct, kw_only=True):
     clock_skew_s: float | None = None
     seen_s: float = 0.0
     time_s: float = 0.0
+    step_s: float = 0.0
+    progress_s: float = 0.0
+    abandoned: bool = False
     reported_s: float = 0.0
     changed: bool = False
 
