@@ -8,6 +8,7 @@ from typing import Self
 
 import msgspec
 
+from sinks.broker_sight import UnseenTime
 from stream_processors.resilience.metric_spec import AgentStateName
 from stream_processors.resilience.readings import AgentStatus
 
@@ -29,6 +30,10 @@ class StateTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             if not 0 < getattr(self, name) < math.inf:
                 message = f"{name} is {getattr(self, name)}, expected seconds above 0"
                 raise ValueError(message)
+
+
+DEFAULT_TIMES = StateTimes()
+_NEVER_UNSEEN = UnseenTime()
 
 
 class AgentActivity(msgspec.Struct, kw_only=True):
@@ -69,31 +74,35 @@ class AgentActivity(msgspec.Struct, kw_only=True):
         self.scored = not status.episodes or any(episode.unscored_steps < episode.steps for episode in status.episodes)
 
     def state(
-        self, now_s: float, blind: bool = False, *, sighted_s: float = -math.inf, times: StateTimes | None = None
+        self,
+        now_s: float,
+        blind: bool = False,
+        *,
+        unseen: UnseenTime = _NEVER_UNSEEN,
+        times: StateTimes = DEFAULT_TIMES,
     ) -> AgentStateName:
         """The state at a time.
 
         Args:
             now_s: the present, in seconds since 1970.
             blind: whether we cannot see what agents do just now, as the broker or the workers are away.
-            sighted_s: since when we have seen without a break; silence before that was not the agent's.
+            unseen: when last we were blind; silence then was not the agent's.
             times: after how long an agent is in which state.
 
         >>> robot = AgentActivity(seen_s=1000.0, step_s=1000.0, progress_s=1000.0, running=True)
         >>> robot.state(1010.0), robot.state(1061.0), robot.state(1061.0, blind=True)
         ('calm', 'silent', 'unknown')
         """
-        times = times or StateTimes()
         if blind:
             return "unknown"
         if not self.running:
             return "ended"
-        if now_s - max(self.seen_s, sighted_s) > times.silent_s:
+        if unseen.elapsed(self.seen_s, now_s) > times.silent_s:
             return "silent"
-        if now_s - max(self.step_s, sighted_s) > times.silent_s:
+        if unseen.elapsed(self.step_s, now_s) > times.silent_s:
             return "stale"
         if self.in_rebound:
             return "rebound"
-        if now_s - max(self.progress_s, sighted_s) > times.stalled_s:
+        if unseen.elapsed(self.progress_s, now_s) > times.stalled_s:
             return "stalled"
         return "calm" if self.scored else "unknown"

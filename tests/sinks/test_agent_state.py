@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sinks.agent_state import AgentActivity, StateTimes
+from sinks.broker_sight import UnseenTime
 from stream_processors.resilience.metric_spec import AGENT_STATES, AgentStateName
 
 Make = Callable[..., Any]
@@ -59,8 +60,10 @@ def test_whoever_is_blind_calls_nobody_silent_nor_ended() -> None:
 
 
 def test_silence_while_nobody_could_see_is_not_the_agents() -> None:
-    assert activity().state(5000.0, sighted_s=4990.0) == "calm"
-    assert activity().state(5051.0, sighted_s=4990.0) == "silent"
+    unseen = UnseenTime(1030.0, 4000.0)
+    assert activity().state(4030.0, unseen=unseen) == "calm"
+    assert activity().state(4030.5, unseen=unseen) == "silent"
+    assert activity(seen_s=900.0).state(4001.0, unseen=unseen) == "silent"
 
 
 def test_the_times_are_settings() -> None:
