@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from deploy.commands import (
+    alerts,
     baseline,
     compare,
     demo,
@@ -52,6 +53,7 @@ def build_app() -> typer.Typer:
         for command in commands:
             app.command(rich_help_panel=panel)(command)
     app.add_typer(baseline.app, rich_help_panel="Recordings")
+    app.add_typer(alerts.app, rich_help_panel="Monitoring")
     return app
 
 
