@@ -1,13 +1,17 @@
-"""The brokers that tests share: started when first asked for, stopped after the last test."""
+"""The servers that tests share: started when first asked for, stopped after the last test."""
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from deploy.apache_kafka import ApacheKafka
 from deploy.embedded_broker import EmbeddedBroker
 from deploy.errors import MissingToolError
+
+if TYPE_CHECKING:
+    from tests.deploy.monitoring.monitoring_stack import MonitoringStack
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +32,15 @@ def apache_kafka() -> Iterator[str]:
         pytest.skip(str(error))
     with kafka:
         yield kafka.address
+
+
+@pytest.fixture(scope="session")
+def monitoring(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[MonitoringStack]":
+    """Pipeline and fleet, with a Prometheus and an Alertmanager that watch them."""
+    from tests.deploy.monitoring.monitoring_stack import monitoring_stack
+    from tests.deploy.monitoring.monitoring_tools import needed_tool
+
+    for program in ("prometheus", "prometheus-alertmanager"):
+        needed_tool(program)
+    with monitoring_stack(tmp_path_factory.mktemp("monitoring")) as running:
+        yield running
