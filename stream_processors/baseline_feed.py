@@ -25,6 +25,10 @@ class BaselineSource(Protocol):
     ready: asyncio.Event
     version: int
 
+    @property
+    def cells(self) -> int:
+        """How many cells of all families it has read."""
+
     async def run(self) -> None:
         """Keep it up to date, until cancelled."""
 
@@ -56,9 +60,15 @@ class FrozenBaseline:
             message = f"frozen_baseline {str(file)!r} has the grid {baseline.grid}, the settings have {config.grid}."
             raise SettingsError(message)
         self._materialised = materialise(baseline, config.baseline, config.window.fixed_bounds())
+        self._cells = _count_cells(baseline)
         self.version = 0
         self.ready = asyncio.Event()
         self.ready.set()
+
+    @property
+    def cells(self) -> int:
+        """How many cells the file holds."""
+        return self._cells
 
     async def run(self) -> None:
         """Nothing ever changes."""
@@ -90,6 +100,11 @@ class BaselineFeed:
         self._materialised = self._materialise()
         self._materialised_version = 0
         self._materialised_at = -refresh_s
+
+    @property
+    def cells(self) -> int:
+        """How many cells have been read, of families too that are not scored by yet."""
+        return _count_cells(self._learned)
 
     async def run(self) -> None:
         """Read the topic from its beginning, for ever.
@@ -127,3 +142,7 @@ class BaselineFeed:
     def _materialise(self) -> MaterialisedBaseline:
         usable = self._learned.mature(self._config.baseline)
         return materialise(usable, self._config.baseline, self._config.window.fixed_bounds())
+
+
+def _count_cells(baseline: StageBaseline) -> int:
+    return sum(len(family.cells) for family in baseline.families.values())

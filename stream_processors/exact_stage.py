@@ -73,13 +73,13 @@ class ExactStage(Generic[S]):
         self._times = PartitionClock()
         self._ahead = AheadWatch(name, port)
 
+    def states(self) -> list[S] | None:
+        """The live states of all partitions held, to be looked at only; None while some of them are not live."""
+        return self._state.states(self.counts.ends) if self.counts.ends else None
+
     def forget(self) -> None:
         """Drop every live state, as when partitions are revoked. A batch that is under way gives up."""
-        self._epoch += 1
-        self._state.forget()
-        self._holes.forget()
-        self._times.forget()
-        self._ahead.forget()
+        self._drop()
         self.counts.forget_partitions()
 
     async def process(self, arrivals: Sequence[Arrival]) -> list[int]:
@@ -226,12 +226,16 @@ class ExactStage(Generic[S]):
         await self._port.written()
         if not self._current(batch):
             return False
-        self.counts.events += len(batch.work)
-        for event, partition, _ in batch.work:
-            self.counts.wanted[event.partition] = partition.wanted
-            self.counts.processed_at[event.partition] = self._clock()
+        self.counts.processed(((partition.number, partition.wanted) for _, partition, _ in batch.work), self._clock())
         self._limit = min(self._batch_max, 2 * self._limit)
         return True
+
+    def _drop(self) -> None:
+        self._epoch += 1
+        self._state.forget()
+        self._holes.forget()
+        self._times.forget()
+        self._ahead.forget()
 
     def _current(self, batch: StageBatch[S]) -> bool:
         return batch.epoch == self._epoch and self._port.stable() and self._port.generation() == self._generation
@@ -241,7 +245,7 @@ class ExactStage(Generic[S]):
         _log.warning("batch_abandoned stage=%s events=%d took_s=%.1f", self.name, len(batch.work), took_s)
         self.counts.abandoned += 1
         stays = self._current(batch)
-        self.forget()
+        self._drop()
         for number in batch.moved if stays else ():
             self.counts.sent_back += 1
             await self._port.seek(number, self._state.partition(number).wanted)
@@ -277,7 +281,7 @@ class ExactStage(Generic[S]):
     def _pass_over(self, partition: PartitionState[S], offset: int) -> None:
         if partition.known:
             gone = offset - partition.wanted
-            self.counts.lost_offsets += gone
+            self.counts.passed_over(gone)
             _log.warning("offsets_gone stage=%s partition=%d count=%d", self.name, partition.number, gone)
         partition.wanted = offset
 

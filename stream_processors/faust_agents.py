@@ -35,11 +35,12 @@ S = TypeVar("S")
 
 
 class Stages(NamedTuple):
-    """The stages of a worker, and the reducers of two of them, which count what they pass over."""
+    """The stages of a worker, and their reducers, which count what they take in or pass over."""
 
     track_steps: ExactStage[TrackerState]
     learn_baselines: ExactStage[LearnerState]
     aggregate_families: ExactStage[AggregateState]
+    tracker: TrackSteps
     learner: LearnBaselines
     families: AggregateFamilies
 
@@ -64,11 +65,12 @@ def add_stages(
     """
     config = settings.resilience
     model = read_value_model(Path(settings.value_model), "value_model") if settings.value_model else None
+    tracker = TrackSteps(config, baselines.current, model)
     learner, families = LearnBaselines(config.baseline), AggregateFamilies(config.aggregate)
     stages = Stages(
         add_stage(
-            app, settings, "track_steps", *steps_source(settings), TrackSteps(config, baselines.current, model),
-            lambda key: hash_of(key) % settings.buckets, baselines, on_failure,
+            app, settings, "track_steps", *steps_source(settings), tracker, lambda key: hash_of(key) % settings.buckets,
+            baselines, on_failure,
         ),
         add_stage(
             app, settings, "learn_baselines", CONTRIBUTIONS, BASELINES_TABLE, learner, hash_of, baselines, on_failure
@@ -76,6 +78,7 @@ def add_stages(
         add_stage(
             app, settings, "aggregate_families", SUMMARIES, FAMILIES_TABLE, families, hash_of, baselines, on_failure
         ),
+        tracker,
         learner,
         families,
     )  # fmt: skip

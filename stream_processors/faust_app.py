@@ -12,17 +12,21 @@ from typing import Any, cast
 import faust
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.tables.manager import TableManager
+from prometheus_client import CollectorRegistry
 
 from stream_processors.baseline_feed import BaselineFeed, BaselineSource, FrozenBaseline
 from stream_processors.errors import RecoveryTimeoutError, WorkerStoppedError
 from stream_processors.exact_stage import ExactStage
 from stream_processors.faust_agents import Stages, add_stages
 from stream_processors.kafka_connection import KafkaConnection
+from stream_processors.metrics_page import MetricsPage
 from stream_processors.prompt_consumer import PromptTransport
+from stream_processors.resilience.worker_metrics import WORKER_METRICS
 from stream_processors.service_run import run_until, run_until_signalled, write_ready_file
 from stream_processors.settings import WorkerSettings
 from stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics_for, topic_name
 from stream_processors.worker_health import Readiness, health_endpoint
+from stream_processors.worker_measurements import measure_worker
 
 _RETRY_S = 0.5
 _STOP_TIMEOUT_S = 20.0
@@ -107,7 +111,20 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
         stages = add_stages(app, settings, baselines, fail)
         readiness = Readiness(lambda: _missing(app, baselines), settings.recovery_bound_s, time.monotonic)
         report = functools.partial(_report, app, stages, readiness, baselines)
-        address = await opened.enter_async_context(health_endpoint(settings.health_host, settings.health_port, report))
+        page = MetricsPage(
+            CollectorRegistry(),
+            WORKER_METRICS,
+            lambda: measure_worker(
+                stages,
+                readiness,
+                baseline_cells=baselines.cells,
+                rebalances=app.rebalancing_count,
+                now=time.monotonic(),
+            ),
+        )
+        address = await opened.enter_async_context(
+            health_endpoint(settings.health_host, settings.health_port, report, page.render)
+        )
 
         def on_ready() -> None:
             _log.info("ready health=%s generation=%d", address, app.consumer_generation_id)

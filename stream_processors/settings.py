@@ -18,6 +18,7 @@ from stream_processors.kafka_connection import KafkaConnection
 from stream_processors.resilience.resilience_config import ResilienceConfig
 
 ENVIRONMENT_PREFIX = "SPRINGBACK_"
+_HIGHEST_PORT = 65535
 _MAY_BE_SECRET = re.compile("password|key|url")
 
 
@@ -45,8 +46,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         value_model: a value network (`springback fit-value`) to value states by, instead of the mean return by anchor;
             empty for the latter. All workers of one application must agree.
         data_directory: where Faust keeps its own files; empty for a temporary one.
-        health_host: where the health endpoint listens.
-        health_port: its port; 0 takes a free one.
+        health_host: where the health endpoint and the metrics page listen.
+        health_port: their port, another one for each worker of a machine; 0 takes a free one.
         judged: whether the steps are read as `springback judge` passes them on, instead of as they come; its state is
             kept apart. All workers of one application must agree.
         judge: settings of the judge.
@@ -93,6 +94,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             _check_range(key, getattr(self, key), 1.0)
         for key in ("standby_replicas", "health_port"):
             _check_range(key, getattr(self, key), 0)
+        if self.health_port > _HIGHEST_PORT:
+            message = f"health_port is {self.health_port}, expected at most {_HIGHEST_PORT}"
+            raise ValueError(message)
 
 
 def load_settings(

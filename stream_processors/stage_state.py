@@ -1,7 +1,7 @@
 """The live state of a stage: buckets and positions of the partitions it holds, read from and written to its table."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from stream_processors.errors import StateFormatError
@@ -72,6 +72,12 @@ class StageState(Generic[S]):
     def forget(self) -> None:
         """Drop every live state: the next use reads the table again."""
         self._partitions.clear()
+
+    def states(self, partitions: Iterable[int]) -> list[S] | None:
+        """The buckets' own states, or None unless all of these partitions are live."""
+        if not self._partitions.keys() >= set(partitions):
+            return None
+        return [bucket.state for partition in self._partitions.values() for bucket in partition.buckets.values()]
 
     def partition(self, number: int) -> PartitionState[S]:
         """The partition's live state, read from the table at its first use.

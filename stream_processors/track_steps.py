@@ -27,6 +27,9 @@ class TrackSteps:
         config: settings of the core.
         baseline: gives the baseline to score by, as it is just now.
         model: values states; None for the mean returns by anchor.
+
+    Attributes:
+        steps: valid rows taken in since the worker began; those of a batch that comes again count again.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class TrackSteps:
     ) -> None:
         self._tracker = EpisodeTracker(config, model)
         self._baseline = baseline
+        self.steps = 0
 
     def blank(self) -> TrackerState:
         """A bucket without agents."""
@@ -71,6 +75,7 @@ class TrackSteps:
             buckets.append(state)
         table = tabulate(arrived)
         found = self._tracker.track(table, buckets, self._baseline())
+        self.steps += len(table.step)
         dead += [dead_row(sources[r.frame], r.row, r.reason, r.detail) for r in table.rejected]
         return [*_messages(found), *dead]
 

@@ -1,21 +1,27 @@
 """Whether the worker lives and is ready: what it says of itself, and a small endpoint on loopback that says it.
 
 `GET /live` answers 200 while the worker runs; `GET /ready` 200 once its partitions are assigned, its tables recovered
-and the baselines read, else 503. Both answer with the same JSON.
+and the baselines read, else 503. Both answer with the same JSON. `GET /metrics` answers with metrics for Prometheus.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from stream_processors.errors import RecoveryTimeoutError
+from stream_processors.errors import HealthAddressError, RecoveryTimeoutError
 
 _REQUEST_TIMEOUT_S = 5.0
 _LARGEST_REQUEST_BYTES = 8192
 _WATCH_INTERVAL_S = 0.2
+_log = logging.getLogger(__name__)
+
+RenderMetrics = Callable[[str], tuple[str, bytes]]
+"""Given the request's header `Accept`, gives the page's content type and its bytes."""
 
 
 class Readiness:
@@ -25,13 +31,26 @@ class Readiness:
         missing: says what is not ready yet, an empty list when nothing is.
         bound_s: longest time to become ready.
         clock: seconds that never go back.
+        wall_clock: seconds since 1970.
+
+    Attributes:
+        ready: whether it is.
+        changed_s: when that came about, in seconds since 1970.
     """
 
-    def __init__(self, missing: Callable[[], list[str]], bound_s: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        missing: Callable[[], list[str]],
+        bound_s: float,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
         self.ready = False
+        self.changed_s = wall_clock()
         self._missing = missing
         self._bound_s = bound_s
         self._clock = clock
+        self._wall_clock = wall_clock
         self._since = clock()
 
     def check(self) -> list[str]:
@@ -44,6 +63,7 @@ class Readiness:
         if self.ready != (not missing):
             self.ready = not missing
             self._since = self._clock()
+            self.changed_s = self._wall_clock()
         waited_s = self._clock() - self._since
         if missing and waited_s > self._bound_s:
             message = (
@@ -69,39 +89,76 @@ class Readiness:
 
 
 @contextlib.asynccontextmanager
-async def health_endpoint(host: str, port: int, report: Callable[[], dict[str, Any]]) -> AsyncIterator[str]:
-    """Serve the report while the block lasts; its address is the block's value. Port 0 takes a free one.
+async def health_endpoint(
+    host: str, port: int, report: Callable[[], dict[str, Any]], metrics: RenderMetrics | None = None
+) -> AsyncIterator[str]:
+    """Serve the report, and the metrics if there are any, while the block lasts; its address is the block's value.
 
-    `report()` must have the key `ready`.
+    Args:
+        host: where to listen.
+        port: its port; 0 takes a free one.
+        report: must have the key `ready`.
+        metrics: renders the metrics page.
+
+    Raises:
+        HealthAddressError: the address cannot be listened at.
     """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                 request = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_response(request, report()))
+                writer.write(_response(request, report, metrics))
                 await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(answer, host, port, limit=_LARGEST_REQUEST_BYTES)
+    try:
+        server = await asyncio.start_server(answer, host, port, limit=_LARGEST_REQUEST_BYTES)
+    except OSError as error:
+        message = (
+            f"The health endpoint cannot listen at {host}:{port} ({error.strerror or error}). Give each worker and "
+            "judge of a machine a port of its own (health_port, SPRINGBACK_HEALTH_PORT), or 0 for any free one."
+        )
+        raise HealthAddressError(message) from error
     async with server:
         address, bound_port = server.sockets[0].getsockname()[:2]
         yield f"http://{f'[{address}]' if ':' in address else address}:{bound_port}/"
 
 
-def _response(request: bytes, report: dict[str, Any]) -> bytes:
-    method, _, rest = request.partition(b" ")
+def _response(request: bytes, report: Callable[[], dict[str, Any]], metrics: RenderMetrics | None) -> bytes:
+    head, *headers = request.split(b"\r\n")
+    method, _, rest = head.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0]
     if method not in (b"GET", b"HEAD"):
-        return _http("405 Method Not Allowed", {"error": "only GET"})
+        return _json("405 Method Not Allowed", {"error": "only GET"})
+    try:
+        response = _page(path, _accepted(headers), report, metrics)
+    except Exception:
+        _log.exception("health_failed")  # a fault of ours: the worker itself goes on
+        response = _json("500 Internal Server Error", {"error": "a fault of springback: its log has it"})
+    return response if method == b"GET" else response.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+
+def _page(path: bytes, accept: str, report: Callable[[], dict[str, Any]], metrics: RenderMetrics | None) -> bytes:
     if path in (b"/", b"/live"):
-        return _http("200 OK", report)
+        return _json("200 OK", report())
     if path == b"/ready":
-        return _http("200 OK" if report["ready"] else "503 Service Unavailable", report)
-    return _http("404 Not Found", {"error": "expected /live or /ready"})
+        found = report()
+        return _json("200 OK" if found["ready"] else "503 Service Unavailable", found)
+    if path == b"/metrics" and metrics is not None:
+        return _http("200 OK", *metrics(accept))
+    return _json("404 Not Found", {"error": "expected /live, /ready or /metrics"})
 
 
-def _http(status: str, content: dict[str, Any]) -> bytes:
-    body = msgspec.json.encode(content) + b"\n"
-    head = ("HTTP/1.1 " + status, "Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close")
+def _accepted(headers: Sequence[bytes]) -> str:
+    fields = (header.partition(b":") for header in headers)
+    return ",".join(value.decode("latin-1") for name, _, value in fields if name.lower() == b"accept")
+
+
+def _json(status: str, content: dict[str, Any]) -> bytes:
+    return _http(status, "application/json", msgspec.json.encode(content) + b"\n")
+
+
+def _http(status: str, content_type: str, body: bytes) -> bytes:
+    head = (f"HTTP/1.1 {status}", f"Content-Type: {content_type}", f"Content-Length: {len(body)}", "Connection: close")
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body

@@ -11,11 +11,15 @@ from typing import Any
 
 import msgspec
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+from prometheus_client import CollectorRegistry
 
 from stream_processors.judging.judge_counts import JudgeCounts
 from stream_processors.judging.judge_endpoint import JudgeEndpoint
+from stream_processors.judging.judge_measurements import measure_judge
 from stream_processors.judging.judge_session import JudgeSession
 from stream_processors.judging.step_judge import StepJudge
+from stream_processors.metrics_page import MetricsPage
+from stream_processors.resilience.judge_metrics import JUDGE_METRICS
 from stream_processors.settings import WorkerSettings
 from stream_processors.topics import declare_topics
 from stream_processors.worker_health import health_endpoint
@@ -37,6 +41,7 @@ def run_judge(settings: WorkerSettings, ready_file: Path | None = None) -> None:
     Raises:
         SettingsError: no endpoint or model is named, or the key cannot be read.
         TopicMismatchError: the topics have other partitions than the settings say.
+        HealthAddressError: the health endpoint cannot listen where the settings say.
     """
     asyncio.run(_until_signalled(settings, ready_file))
 
@@ -59,7 +64,17 @@ async def judge_steps(settings: WorkerSettings, stop: asyncio.Event, ready_file:
     async with JudgeEndpoint(settings.judge) as endpoint:
         judge = StepJudge(endpoint, settings.judge, counts)
         report = functools.partial(_report, sessions, judge, counts)
-        async with health_endpoint(settings.health_host, settings.health_port, report) as address:
+        page = MetricsPage(
+            CollectorRegistry(),
+            JUDGE_METRICS,
+            lambda: measure_judge(
+                counts,
+                ready=_ready(sessions),
+                endpoint_down=judge.endpoint_down,
+                waiting_frames=sessions[0].waiting_frames if sessions else 0,
+            ),
+        )
+        async with health_endpoint(settings.health_host, settings.health_port, report, page.render) as address:
             beside = [
                 asyncio.create_task(_tell_ready(sessions, address, ready_file)),
                 asyncio.create_task(_log_regularly(judge, counts)),
@@ -120,7 +135,7 @@ async def _declare(settings: WorkerSettings) -> None:
 
 
 async def _tell_ready(sessions: list[JudgeSession], address: str, ready_file: Path | None) -> None:
-    while not (sessions and sessions[0].joined):
+    while not _ready(sessions):
         await asyncio.sleep(_LOOK_INTERVAL_S)
     _log.info("ready health=%s", address)
     if ready_file is not None:
@@ -140,10 +155,14 @@ def _log_counts(judge: StepJudge, counts: JudgeCounts) -> None:
     _log.info("judge endpoint_down=%s %s", "yes" if judge.endpoint_down else "no", told)
 
 
+def _ready(sessions: list[JudgeSession]) -> bool:
+    return bool(sessions) and sessions[0].joined
+
+
 def _report(sessions: list[JudgeSession], judge: StepJudge, counts: JudgeCounts) -> dict[str, Any]:
     session = sessions[0] if sessions else None
     return {
-        "ready": session is not None and session.joined,
+        "ready": _ready(sessions),
         "endpoint_down": judge.endpoint_down,
         **({} if session is None else session.report()),
         **counts.report(),

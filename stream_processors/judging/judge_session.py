@@ -90,7 +90,12 @@ class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def report(self) -> dict[str, Any]:
         """What is under way, for the health endpoint."""
-        return {"partitions": sorted(self._lines), "waiting_frames": self._held_frames}
+        return {"partitions": sorted(self._lines), "waiting_frames": self.waiting_frames}
+
+    @property
+    def waiting_frames(self) -> int:
+        """Frames taken in that the broker does not have again yet."""
+        return self._held_frames
 
     async def run(self, stop: asyncio.Event) -> None:
         """Pass frames on until `stop` is set; what is under way then is sent and committed before the end.

@@ -1,7 +1,6 @@
 """A worker that cannot go on says why and ends with an error; it never idles silently."""
 
 import asyncio
-import json
 from typing import TYPE_CHECKING
 
 import aiokafka  # type: ignore[import-untyped]
@@ -10,7 +9,7 @@ import pytest
 from deploy.free_port import free_port
 from stream_processors.errors import RecoveryTimeoutError
 from stream_processors.topics import STEPS_TABLE, changelog_name
-from stream_processors.worker_health import Readiness, health_endpoint
+from stream_processors.worker_health import Readiness
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Stream
@@ -63,23 +62,3 @@ def test_not_ready_within_the_bound_is_an_error() -> None:
     now = 111.0
     with pytest.raises(RecoveryTimeoutError, match=r"11 s, at most 10 s .* partitions, baselines"):
         readiness.check()
-
-
-@pytest.mark.parametrize(
-    ("request_line", "status"),
-    [("GET /live", 200), ("GET /ready", 503), ("GET /ready?x=1", 503), ("GET /other", 404), ("POST /live", 405)],
-)
-def test_the_health_endpoint_answers(request_line: str, status: int) -> None:
-    async def scenario() -> bytes:
-        async with health_endpoint("127.0.0.1", 0, lambda: {"ready": False}) as address:
-            host, _, port = address.removeprefix("http://").rstrip("/").partition(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(f"{request_line} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            answer = await reader.read()
-            writer.close()
-            await writer.wait_closed()
-            return answer
-
-    head, _, body = asyncio.run(scenario()).partition(b"\r\n\r\n")
-    assert int(head.split()[1]) == status
-    assert ("ready" in json.loads(body)) == (status in (200, 503))

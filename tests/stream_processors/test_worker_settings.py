@@ -28,6 +28,7 @@ def test_variables_of_other_parts_are_left_alone() -> None:
         ({"SPRINGBACK_PARTITIONS": "many"}, r"Expected `int`, got `str` - at `\$.partitions`.*many"),
         ({"SPRINGBACK_PARTITIONS": "0"}, "partitions is 0, expected at least 1"),
         ({"SPRINGBACK_KAFKA__SECURITY_PROTOCOL": "TLS"}, r"Invalid enum value 'TLS' - at `\$.kafka.security_protocol`"),
+        ({"SPRINGBACK_HEALTH_PORT": "65536"}, "health_port is 65536, expected at most 65535"),
         ({"SPRINGBACK_KAFKA__COLOUR": "x"}, "unknown field `colour`"),
         ({"SPRINGBACK_PREFIX": "p", "SPRINGBACK_PREFIX__X": "y"}, "'prefix' is 'p', expected a table"),
     ],

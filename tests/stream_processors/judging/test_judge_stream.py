@@ -170,10 +170,13 @@ class JudgeProcess:
                 stderr=log,
             )
 
-    def report(self) -> dict[str, Any]:
+    def ask(self, path: str) -> str:
         health = msgspec.json.decode(self.ready_file.read_bytes())["health"]
-        with urllib.request.urlopen(health + "ready", timeout=5) as answer:
-            return dict(json.load(answer))
+        with urllib.request.urlopen(health + path, timeout=5) as answer:
+            return str(answer.read().decode())
+
+    def report(self) -> dict[str, Any]:
+        return dict(json.loads(self.ask("ready")))
 
 
 def test_with_the_endpoint_down_the_worker_finds_what_it_finds_without_a_judge(
@@ -195,6 +198,7 @@ def test_with_the_endpoint_down_the_worker_finds_what_it_finds_without_a_judge(
             readings = asyncio.run(scenario())
             if judge is not None:
                 check(judge.report(), recorded)
+                assert f"\nspringback_judge_frames_total {len(recorded.frames)}.0\n" in judge.ask("metrics")
         finally:
             if judge is not None:
                 judge.process.send_signal(signal.SIGTERM)
