@@ -15,3 +15,19 @@ class MetricLabelsError(SinkError):
 
 class MetricsAddressError(SinkError):
     """The metrics page cannot be served at the address that was given."""
+
+
+class GrafanaUnreachableError(SinkUnavailableError):
+    """Grafana does not answer, or says that it cannot just now. The same call may be made again."""
+
+
+class GrafanaRefusedError(SinkError):
+    """Grafana answered, and did not do what was asked; `status` is what HTTP calls it."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class GrafanaAddressError(SinkError, ValueError):
+    """What was given is not the address of a Grafana."""
