@@ -22,11 +22,15 @@ class GrafanaUnreachableError(SinkUnavailableError):
 
 
 class GrafanaRefusedError(SinkError):
-    """Grafana answered, and did not do what was asked; `status` is what HTTP calls it."""
+    """Grafana answered, and did not do what was asked.
 
-    def __init__(self, message: str, status: int) -> None:
+    `status` is what HTTP calls it; `says_why` tells that the answer was Grafana's own, with a reason.
+    """
+
+    def __init__(self, message: str, status: int, *, says_why: bool = False) -> None:
         super().__init__(message)
         self.status = status
+        self.says_why = says_why
 
 
 class GrafanaAddressError(SinkError, ValueError):
