@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
+from deploy.free_port import free_port
 from stream_processors.resilience import worker_metrics as metrics
 from stream_processors.resilience.metric_spec import MetricSpec
 from stream_processors.resilience.worker_metrics import WORKER_METRICS
@@ -39,8 +40,10 @@ def scrape(health: str) -> Scrape:
 
 def test_the_page_follows_the_frames(embedded_stream: "Stream", recorded: "Recorded") -> None:
     embedded_stream.freeze(recorded)
-    worker = embedded_stream.start()
+    port = free_port()
+    worker = embedded_stream.start(health_port=str(port))
     health = worker.wait_until_ready()
+    assert health == f"http://127.0.0.1:{port}/"
     before = scrape(health)
     assert before.of(metrics.WORKER_READY) == 1
     assert before.of(metrics.WORKER_FRAMES) == 0
