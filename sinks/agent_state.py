@@ -67,8 +67,8 @@ class AgentActivity(msgspec.Struct, kw_only=True):
         if not status.seen_s >= self.seen_s:
             return
         self.seen_s = status.seen_s
-        self.step_s = status.seen_s if status.step_s is None else status.step_s
-        self.progress_s = status.seen_s if status.progress_s is None else status.progress_s
+        self.step_s = _no_later(status.step_s, status.seen_s)
+        self.progress_s = _no_later(status.progress_s, status.seen_s)
         self.running = bool(status.episodes) or status.abandoned
         self.in_rebound = any(episode.window is not None for episode in status.episodes)
         self.scored = not status.episodes or any(episode.unscored_steps < episode.steps for episode in status.episodes)
@@ -106,3 +106,8 @@ class AgentActivity(msgspec.Struct, kw_only=True):
         if unseen.elapsed(self.progress_s, now_s) > times.stalled_s:
             return "stalled"
         return "calm" if self.scored else "unknown"
+
+
+def _no_later(time_s: float | None, latest_s: float) -> float:
+    """The time, or the latest where it is not told or cannot be."""
+    return time_s if time_s is not None and -math.inf < time_s <= latest_s else latest_s

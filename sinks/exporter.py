@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from sinks.broker_lag import BrokerLag
 from sinks.metrics_server import metrics_server
-from sinks.prometheus_sink import PrometheusSink, SeriesBounds
+from sinks.prometheus_sink import PrometheusSink
 from sinks.reading_topics import ReadingTopics
+from sinks.series_bounds import SeriesBounds
 from sinks.sink_runner import SinkRunner
 from stream_processors.service_run import run_until, write_ready_file
 

@@ -25,12 +25,16 @@ _UNSAFE_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _UNSAFE_FORMATS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
-def clean_label_value(raw: str) -> LabelValue:
+def clean_label_value(raw: str, longest: int = LONGEST_VALUE) -> LabelValue:
     r"""The id as a label's value.
 
     Control characters, lone surrogates and line separators become U+FFFD; a long id is cut; an empty one is
     "unknown". An id that had to be changed, or that is itself one of our own words, gets a short hash at its end, so
     that different ids stay different.
+
+    Args:
+        raw: the id.
+        longest: characters of the longest value.
 
     >>> clean_label_value("robot-7"), clean_label_value("")
     ('robot-7', 'unknown')
@@ -39,12 +43,12 @@ def clean_label_value(raw: str) -> LabelValue:
     """
     if not raw.strip():
         return UNKNOWN_VALUE
-    head = raw[: LONGEST_VALUE + 1]
+    head = raw[: longest + 1]
     safe = head if head.isascii() and head.isprintable() else "".join(map(_safe_character, head))
-    if safe == raw and len(raw) <= LONGEST_VALUE and raw not in _RESERVED:
+    if safe == raw and len(raw) <= longest and raw not in _RESERVED:
         return LabelValue(raw)
     mark = hashlib.sha1(raw.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:8]
-    return LabelValue(f"{safe[: LONGEST_VALUE - 9]}~{mark}")
+    return LabelValue(f"{safe[: longest - 9]}~{mark}")
 
 
 def closed_label_value(label: str, raw: str) -> LabelValue:

@@ -4,6 +4,7 @@ A NaN that is added to a counter, or observed by a histogram, stays there for go
 make a counter run backwards, is refused here and counted.
 """
 
+import itertools
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from prometheus_client.core import (
 from prometheus_client.utils import floatToGoString
 
 from sinks.errors import MetricLabelsError
+from sinks.exemplars import Origin, exemplar_of
 from sinks.label_values import LabelValue, clean_label_value
 from stream_processors.resilience.exporter_metrics import REFUSED_VALUES
 from stream_processors.resilience.metric_spec import MetricSpec
@@ -26,10 +28,11 @@ Labels = tuple[LabelValue, ...]
 
 
 class _Distribution:
-    __slots__ = ("counts", "sum")
+    __slots__ = ("counts", "latest", "sum")
 
     def __init__(self, buckets: int) -> None:
         self.counts = [0] * (buckets + 1)
+        self.latest: list[tuple[Origin, float] | None] = [None] * (buckets + 1)
         self.sum = 0.0
 
 
@@ -82,15 +85,25 @@ class MetricSeries:
             _checked(spec, labels): value for labels, value in values.items() if self.accepts(spec, value)
         }
 
-    def observe(self, spec: MetricSpec, value: float, *labels: LabelValue) -> None:
-        """Count a value in a histogram; one below 0 is refused, since all that we measure so is a size."""
+    def observe(self, spec: MetricSpec, value: float, *labels: LabelValue, origin: Origin | None = None) -> None:
+        """Count a value in a histogram; one below 0 is refused, since all that we measure so is a size.
+
+        Args:
+            spec: the histogram.
+            value: the value.
+            labels: the series.
+            origin: what the value is of; its bucket shows the latest as its exemplar.
+        """
         series = self._distributions[spec.name]
         found = series.get(_checked(spec, labels)) or _Distribution(len(spec.buckets))
         if value < 0:
             self.refuse(spec)
         elif self.accepts(spec, found.sum + value):
             found.sum += value
-            found.counts[bisect_left(spec.buckets, value)] += 1
+            bucket = bisect_left(spec.buckets, value)
+            found.counts[bucket] += 1
+            if origin is not None:
+                found.latest[bucket] = max((origin, value), found.latest[bucket] or (origin, value))
             series[labels] = found
 
     def values(self, spec: MetricSpec) -> Mapping[Labels, float]:
@@ -130,10 +143,10 @@ def _histogram_family(spec: MetricSpec, series: Mapping[Labels, _Distribution]) 
     family = HistogramMetricFamily(spec.name, spec.help, labels=spec.labels)
     bounds = [*map(floatToGoString, spec.buckets), "+Inf"]
     for labels, found in series.items():
-        running = 0
-        cumulative = []
-        for bound, count in zip(bounds, found.counts, strict=True):
-            running += count
-            cumulative.append((bound, float(running)))
-        family.add_metric(labels, cumulative, found.sum)
+        running = map(float, itertools.accumulate(found.counts))
+        buckets = [
+            (bound, count) if latest is None else (bound, count, exemplar_of(*latest))
+            for bound, count, latest in zip(bounds, running, found.latest, strict=True)
+        ]
+        family.add_metric(labels, buckets, found.sum)
     return family

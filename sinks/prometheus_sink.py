@@ -3,45 +3,23 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from sinks.agent_board import AgentBoard
+from sinks.agent_state import DEFAULT_TIMES, StateTimes
 from sinks.family_board import FamilyBoard
-from sinks.label_values import clean_label_value
-from sinks.metric_series import MetricSeries
+from sinks.label_values import OTHER_VALUE, LabelBound, clean_label_value
+from sinks.metric_series import Labels, MetricSeries
 from sinks.reading_fold import ReadingFold
+from sinks.series_bounds import SINKS, TOPICS, SeriesBounds
 from sinks.sink import DeadLetter
 from stream_processors.resilience import exporter_metrics as own_metrics
 from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
 from stream_processors.resilience.family_readings import READING_SCHEMA_VERSION
 from stream_processors.resilience.metric_catalogue import FRAMES_BEHIND, METRIC_CATALOGUE
 from stream_processors.resilience.readings import Reading
-
-
-class SeriesBounds(NamedTuple):
-    """What keeps the number of series, and the memory behind them, bounded.
-
-    Attributes:
-        agents: agents with series of their own (six each).
-        agent_ttl_s: silence after which an agent's series go away.
-        groups: distinct (family, method, version); each has at most some 500 series, mostly fewer than 100,
-            and in the metrics of families at most some 300 more, mostly some 100.
-        reasons: distinct reasons of dead letters.
-        remembered: identities remembered of each kind of reading, about 150 bytes each.
-        remembered_agents: agents whose last counts are remembered, some 500 bytes each.
-        remembered_families: families (by method and version) whose latest reading is kept, some 10 kB each.
-    """
-
-    agents: int = 500
-    agent_ttl_s: float = 900.0
-    groups: int = 100
-    reasons: int = 50
-    remembered: int = 200_000
-    remembered_agents: int = 50_000
-    remembered_families: int = 2_000
 
 
 class PrometheusSink:
@@ -53,6 +31,7 @@ class PrometheusSink:
     Args:
         registry: where it registers itself.
         bounds: how many series there may be.
+        times: after how long an agent is in which state.
         version: of the product, as the page tells it.
         clock: seconds since 1970.
     """
@@ -62,6 +41,7 @@ class PrometheusSink:
         registry: CollectorRegistry,
         *,
         bounds: SeriesBounds | None = None,
+        times: StateTimes = DEFAULT_TIMES,
         version: str = "unknown",
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -70,12 +50,20 @@ class PrometheusSink:
         # The page is asked for on the HTTP server's threads.
         self._lock = threading.Lock()
         self._series = MetricSeries(METRIC_CATALOGUE)
-        agents = AgentBoard(
-            self._series, cap=bounds.agents, ttl_s=bounds.agent_ttl_s, remembered=bounds.remembered_agents
+        self._partitions = bounds.partitions
+        self._topics = LabelBound(TOPICS)
+        self._sinks = LabelBound(SINKS)
+        self._agents = AgentBoard(
+            self._series,
+            cap=bounds.agents,
+            ttl_s=bounds.agent_ttl_s,
+            lost_ttl_s=bounds.lost_ttl_s,
+            remembered=bounds.remembered_agents,
+            times=times,
         )
         self._fold = ReadingFold(
             self._series,
-            agents,
+            self._agents,
             FamilyBoard(self._series, cap=bounds.groups, remembered=bounds.remembered_families),
             group_cap=bounds.groups,
             reason_cap=bounds.reasons,
@@ -113,12 +101,12 @@ class PrometheusSink:
     def unreadable(self, topic: str) -> None:
         """Count a message that is no reading."""
         with self._lock:
-            self._series.add(own_metrics.UNREADABLE_MESSAGES, 1, clean_label_value(topic))
+            self._series.add(own_metrics.UNREADABLE_MESSAGES, 1, *self._topics.admit((clean_label_value(topic),)))
 
     def retried(self, sink: str) -> None:
         """Count a write that is tried again."""
         with self._lock:
-            self._series.add(own_metrics.SINK_RETRIES, 1, clean_label_value(sink))
+            self._series.add(own_metrics.SINK_RETRIES, 1, *self._sinks.admit((clean_label_value(sink),)))
 
     def caught_up(self) -> None:
         """Show the folded series from now on."""
@@ -128,18 +116,21 @@ class PrometheusSink:
 
     def show_frames_behind(self, behind: Mapping[int, int]) -> None:
         """Show how many frames are unread, by partition; the broker has answered."""
+        values: dict[Labels, float] = {}
+        for number, (partition, frames) in enumerate(sorted(behind.items())):
+            label = clean_label_value(str(partition)) if number < self._partitions else OTHER_VALUE
+            values[(label,)] = values.get((label,), 0) + frames
         with self._lock:
             self._series.set(own_metrics.BROKER_REACHABLE, 1)
-            self._series.replace(
-                FRAMES_BEHIND,
-                {(clean_label_value(str(partition)),): frames for partition, frames in behind.items()},
-            )
+            self._series.replace(FRAMES_BEHIND, values)
+            self._agents.broker_answered(sum(behind.values()), self._clock())
 
     def show_broker_away(self) -> None:
-        """Show that the broker does not answer, and no longer what it last said."""
+        """Show that the broker does not answer, and no longer what it last said: what agents do is unknown."""
         with self._lock:
             self._series.set(own_metrics.BROKER_REACHABLE, 0)
             self._series.replace(FRAMES_BEHIND, {})
+            self._agents.broker_away(self._clock())
 
     def describe(self) -> Iterator[Metric]:
         """The metrics without their series, by which the registry sees clashes of names."""

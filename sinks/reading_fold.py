@@ -8,6 +8,7 @@ repetition would count again, but workers repeat only what they sent within the 
 
 from sinks.agent_board import AgentBoard
 from sinks.bounded_memory import BoundedMemory, fingerprint
+from sinks.exemplars import origin_of
 from sinks.family_board import FamilyBoard
 from sinks.label_values import LabelBound, LabelValue, clean_label_value, closed_label_value
 from sinks.metric_series import Labels, MetricSeries
@@ -63,16 +64,17 @@ class ReadingFold:
         """Take one reading in. `now_s` only guards against times that lie in the future."""
         match reading:
             case WindowReading():
-                self._note("window", repeated=not self._fold_window(reading))
+                self._note("window", repeated=not self._fold_window(reading, now_s))
             case EpisodeBegun():
                 self._note("begun", repeated=not self._fold_begun(reading))
             case EpisodeSummary():
-                self._note("episode", repeated=not self._fold_summary(reading))
+                self._note("episode", repeated=not self._fold_summary(reading, now_s))
             case AgentStatus():
-                self._note("status", repeated=not self._agents.take_status(reading, now_s))
-                for episode in reading.episodes:
+                groups = [self._group(episode.traits) for episode in reading.episodes]
+                taken = self._agents.take_status(reading, groups[-1] if groups else None, now_s)
+                self._note("status", repeated=not taken)
+                for episode, group in zip(reading.episodes, groups, strict=True):
                     if fingerprint(episode.key) not in self._ended:
-                        group = self._group(episode.traits)
                         self._count_steps(episode.key, group, episode.steps, episode.unscored_steps)
             case FamilyReading():
                 self._note("family", repeated=not self._families.take(reading))
@@ -97,34 +99,35 @@ class ReadingFold:
         }
         self._series.replace(metrics.UNSCORED_SHARE, shares)
 
-    def _fold_window(self, window: WindowReading) -> bool:
+    def _fold_window(self, window: WindowReading, now_s: float) -> bool:
         if not self._windows.add(fingerprint(window.identity), None):
             return False
         group = self._group(window.traits)
         if window.state == "open":
             self._count_opened(window, group)
             if fingerprint(window.key) not in self._ended:
-                self._agents.open_window(window.key, window.number, group)
+                self._agents.open_window(window, group)
             return True
         # The reading of its opening may have been lost to retention, or come later: then it is a repetition.
         if self._windows.add(fingerprint((window.key, window.number, True)), None):
             self._count_opened(window, group)
-        self._agents.close_window(window.key, window.number)
-        self._count_closed(window, group)
+        self._agents.close_window(window)
+        self._count_closed(window, group, now_s)
         return True
 
     def _count_opened(self, window: WindowReading, group: Labels) -> None:
         self._series.add(metrics.WINDOWS_OPENED, 1, *group, _perturbation(window.traits))
 
-    def _count_closed(self, window: WindowReading, group: Labels) -> None:
+    def _count_closed(self, window: WindowReading, group: Labels, now_s: float) -> None:
         by = (*group, _perturbation(window.traits))
         cause = closed_label_value("cause", window.cause)
         self._series.add(metrics.WINDOWS, 1, *by, cause, closed_label_value("state", window.state))
         if window.state == "censored":
             return
-        self._series.observe(metrics.WINDOW_COST, window.recovery_cost, *by)
-        self._series.observe(metrics.WINDOW_STEPS, window.length_steps, *by)
-        self._series.observe(metrics.WINDOW_SECONDS, window.length_s, *by)
+        origin = origin_of(window.key, window.reentry_time_s, now_s)
+        self._series.observe(metrics.WINDOW_COST, window.recovery_cost, *by, origin=origin)
+        self._series.observe(metrics.WINDOW_STEPS, window.length_steps, *by, origin=origin)
+        self._series.observe(metrics.WINDOW_SECONDS, window.length_s, *by, origin=origin)
         self._series.add(metrics.LOST_CYCLES, max(window.lost_cycles, 0.0), *group)
         for channel in ("cognitive", "physical", "debt"):
             cost = getattr(window.costs, channel)
@@ -139,7 +142,7 @@ class ReadingFold:
     def _count_begun(self, traits: EpisodeTraits, group: Labels) -> None:
         self._series.add(metrics.EPISODES_BEGUN, 1, *group, _perturbation(traits))
 
-    def _fold_summary(self, summary: EpisodeSummary) -> bool:
+    def _fold_summary(self, summary: EpisodeSummary, now_s: float) -> bool:
         if not self._ended.add(fingerprint(summary.identity), None):
             return False
         group = self._group(summary.traits)
@@ -148,12 +151,13 @@ class ReadingFold:
             self._count_begun(summary.traits, group)
         self._count_steps(summary.key, group, summary.steps, summary.unscored_steps)
         self._counted.pop(fingerprint(summary.key))
-        self._agents.end_episode(summary.key)
+        self._agents.end_episode(summary, group)
         self._series.add(metrics.EPISODES, 1, *by, closed_label_value("outcome", summary.outcome))
+        origin = origin_of(summary.key, summary.ended_s, now_s)
         if summary.recovery_cost is not None and not summary.censored:
-            self._series.observe(metrics.EPISODE_COST, summary.recovery_cost, *by)
+            self._series.observe(metrics.EPISODE_COST, summary.recovery_cost, *by, origin=origin)
         if summary.stability_loss is not None and not summary.censored:
-            self._series.observe(metrics.STABILITY_LOSS, summary.stability_loss, *by)
+            self._series.observe(metrics.STABILITY_LOSS, summary.stability_loss, *by, origin=origin)
         return True
 
     def _count_steps(self, key: EpisodeKey, group: Labels, steps: int, unscored: int) -> None:

@@ -28,7 +28,7 @@ def export(
     Example: springback export --port 9464, then curl http://127.0.0.1:9464/metrics
     """
     from sinks.exporter import export_readings
-    from sinks.prometheus_sink import SeriesBounds
+    from sinks.series_bounds import SeriesBounds
     from stream_processors.service_log import configure_logging
     from stream_processors.service_run import run_until_signalled
 

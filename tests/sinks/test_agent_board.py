@@ -1,42 +1,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from prometheus_client import CollectorRegistry
-
-from sinks.prometheus_sink import PrometheusSink, SeriesBounds
-from stream_processors.resilience.readings import Reading
+from tests.sinks.agent_page import AgentPage
 
 Make = Callable[..., Any]
 
 
-class Board:
-    """A sink with a clock that tests move, and its per-agent series."""
-
-    def __init__(self, **bounds: Any) -> None:
-        self.now_s = 1010.0
-        self.registry = CollectorRegistry()
-        self.sink = PrometheusSink(self.registry, bounds=SeriesBounds(**bounds), clock=lambda: self.now_s)
-        self.sink.caught_up()
-
-    def after(self, *readings: Reading) -> "Board":
-        for reading in readings:
-            self.sink.write(reading)
-        return self
-
-    def __call__(self, name: str, **labels: str) -> float | None:
-        return self.registry.get_sample_value(f"springback_{name}", labels)
-
-    def agents(self, name: str) -> dict[str, float]:
-        return {
-            sample.labels["agent"]: sample.value
-            for family in self.registry.collect()
-            for sample in family.samples
-            if sample.name == f"springback_{name}"
-        }
-
-
 def test_an_agent_shows_how_it_is_doing(status: Make, running: Make, window: Make) -> None:
-    board = Board().after(
+    board = AgentPage().after(
         window(state="open"), status(clock_skew_s=-2.5, episodes=(running(intensity=1.25, cost=0.5),))
     )
     assert board.agents("agent_in_rebound") == {"robot-7": 1}
@@ -48,18 +19,18 @@ def test_an_agent_shows_how_it_is_doing(status: Make, running: Make, window: Mak
 
 
 def test_the_running_cost_ends_with_the_window(status: Make, running: Make, window: Make) -> None:
-    board = Board().after(window(state="open"), status(episodes=(running(cost=0.5),)), window())
+    board = AgentPage().after(window(state="open"), status(episodes=(running(cost=0.5),)), window())
     assert board.agents("agent_open_window_recovery_cost") == {"robot-7": 0}
 
 
 def test_an_agent_without_a_scored_step_has_no_intensity(status: Make, running: Make) -> None:
-    board = Board().after(status(episodes=(running(intensity=None),)))
+    board = AgentPage().after(status(episodes=(running(intensity=None),)))
     assert board.agents("agent_recovery_intensity") == {}
     assert board.agents("agent_in_rebound") == {"robot-7": 0}
 
 
 def test_an_agent_without_values_has_no_beta_step(status: Make, running: Make) -> None:
-    board = Board().after(
+    board = AgentPage().after(
         status("a", episodes=(running("a", beta_step=0.5), running("a", episode="2", beta_step=0.75))),
         status("b", episodes=(running("b", beta_step=None),)),
     )
@@ -69,7 +40,7 @@ def test_an_agent_without_values_has_no_beta_step(status: Make, running: Make) -
 
 
 def test_agents_beyond_the_cap_share_one_series(status: Make, running: Make, window: Make) -> None:
-    board = Board(agents=2)
+    board = AgentPage(agents=2)
     for number in (3, 1, 4, 0, 2):
         name = f"robot-{number}"
         board.after(
@@ -87,23 +58,24 @@ def test_agents_beyond_the_cap_share_one_series(status: Make, running: Make, win
     assert board.agents("agent_last_seen_timestamp_seconds")["other"] == 1004
     assert board.agents("agent_clock_skew_seconds")["other"] == -4
     assert board("exporter_overflow_agents_total") == 3
-    assert board("agents", presence="live") == 5
+    assert board("agents", state="rebound") == 5
 
 
 def test_an_agent_named_other_is_not_the_rest(status: Make) -> None:
-    board = Board().after(status("other"))
+    board = AgentPage().after(status("other"))
     (label,) = board.agents("agent_in_rebound")
     assert label.startswith("other~")
 
 
-def test_a_silent_agent_leaves_and_makes_room(status: Make, window: Make) -> None:
-    board = Board(agents=1, agent_ttl_s=60.0).after(status("a"), window("a", state="open"))
+def test_an_agent_that_ended_leaves_and_makes_room(status: Make, window: Make) -> None:
+    board = AgentPage(agents=1, agent_ttl_s=60.0).after(status("a"), window("a", state="open"))
     board.now_s = 1060.0
     assert board.agents("agent_in_rebound") == {"a": 1}
+    assert board("agents", state="ended") == 1
     board.now_s = 1060.5
     assert board.agents("agent_in_rebound") == {}
     assert board.agents("agent_last_seen_timestamp_seconds") == {}
-    assert board("agents", presence="silent") == 1
+    assert board("agents", state="ended") == 1
     assert board("open_rebound_windows", family="navigation", method="default", version="0") == 0
     board.after(status("b", seen_s=1060.0))
     assert board.agents("agent_in_rebound") == {"b": 0}
@@ -111,7 +83,7 @@ def test_a_silent_agent_leaves_and_makes_room(status: Make, window: Make) -> Non
 
 
 def test_an_agent_that_returns_is_not_counted_again(status: Make, running: Make) -> None:
-    board = Board(agent_ttl_s=60.0).after(status(episodes=(running(steps=5),)))
+    board = AgentPage(agent_ttl_s=60.0).after(status(episodes=(running(steps=5),)))
     board.now_s = 5000.0
     assert board.agents("agent_in_rebound") == {}
     board.after(status(seen_s=4999.0, episodes=(running(steps=6),)))
@@ -120,28 +92,28 @@ def test_an_agent_that_returns_is_not_counted_again(status: Make, running: Make)
 
 
 def test_a_long_gone_agent_of_the_compacted_topic_is_neither_live_nor_silent(status: Make) -> None:
-    board = Board()
+    board = AgentPage()
     board.now_s = 1_000_000.0
     board.after(status())
-    assert (board("agents", presence="live"), board("agents", presence="silent")) == (0, 0)
+    assert board.counts() == {}
     assert board("last_event_age_seconds") == 999_000
 
 
 def test_a_new_session_ends_the_windows_of_the_one_before(status: Make, window: Make) -> None:
-    board = Board().after(status(), window(state="open"))
+    board = AgentPage().after(status(), window(state="open"))
     board.after(status(session="boot-2", seen_s=1001.0))
     assert board.agents("agent_in_rebound") == {"robot-7": 0}
 
 
 def test_a_time_that_cannot_be_is_refused(status: Make) -> None:
-    board = Board().after(status("a", seen_s=float("nan")), status("b", seen_s=1e12), status("c"))
+    board = AgentPage().after(status("a", seen_s=float("nan")), status("b", seen_s=1e12), status("c"))
     assert board.agents("agent_last_seen_timestamp_seconds") == {"c": 1000}
     assert board("last_event_age_seconds") == 10
     assert board("exporter_refused_values_total", metric="springback_agent_last_seen_timestamp_seconds") == 2
 
 
 def test_values_that_are_not_finite_are_refused_once_not_at_every_scrape(status: Make, running: Make) -> None:
-    board = Board().after(
+    board = AgentPage().after(
         status(clock_skew_s=float("inf"), episodes=(running(intensity=float("nan"), beta_step=float("inf")),))
     )
     for _ in range(3):
@@ -152,5 +124,5 @@ def test_values_that_are_not_finite_are_refused_once_not_at_every_scrape(status:
 
 
 def test_a_broker_clock_ahead_of_ours_makes_no_negative_age(status: Make) -> None:
-    board = Board().after(status(seen_s=1012.0))
+    board = AgentPage().after(status(seen_s=1012.0))
     assert board("last_event_age_seconds") == 0

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from sinks.family_series import ATTACKS, STRESS_LEVELS
-from sinks.prometheus_sink import PrometheusSink, SeriesBounds
+from sinks.prometheus_sink import PrometheusSink
+from sinks.series_bounds import SeriesBounds
 from stream_processors.resilience.family_readings import (
     ContractThresholds,
     ExtensibilityRatios,

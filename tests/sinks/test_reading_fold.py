@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from sinks.prometheus_sink import PrometheusSink, SeriesBounds
+from sinks.prometheus_sink import PrometheusSink
+from sinks.series_bounds import SeriesBounds
 from sinks.sink import DeadLetter
 from stream_processors.resilience.family_readings import FamilyReading
 from stream_processors.resilience.readings import (
