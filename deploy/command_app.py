@@ -14,6 +14,7 @@ from deploy.commands import (
     export,
     fit_value,
     judge,
+    live,
     record,
     replay,
     schema,
@@ -27,7 +28,7 @@ _ABOUT = """Live resilience telemetry for embodied agents: from step events on K
 Start with `springback demo`: it runs the whole pipeline on this machine and ends by itself."""
 
 _ENDS = """Exit codes: 0 all went well; 1 a finding, or the run failed; 2 wrong usage or bad input; 130 after Ctrl-C
-(0 for `up`, `worker` and `export`, which run until then).
+(0 for `up`, `worker`, `export` and `live`, which run until then).
 
 Kafka is at --broker, else at SPRINGBACK_BROKER, else at 127.0.0.1:9092. SPRINGBACK_DEBUG=1 shows tracebacks."""
 
@@ -46,7 +47,7 @@ def build_app() -> typer.Typer:
     app.callback()(_global_options)
     for panel, commands in {
         "On one machine": (demo.demo, up.up),
-        "The parts": (worker.worker, judge.judge, export.export, topics.topics),
+        "The parts": (worker.worker, judge.judge, export.export, live.live, topics.topics),
         "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare, fit_value.fit_value),
         "Reference": (schema.schema,),
     }.items():

@@ -1,0 +1,105 @@
+"""One agent: how it is doing this minute, and what the last minutes looked like."""
+
+from nicegui import ui
+
+from dashboards.live_page.agent_charts import cost_chart, intensity_chart, progress_chart
+from dashboards.live_page.agent_memory import WINDOWS_OF_AN_AGENT, AgentMemory
+from dashboards.live_page.chart_style import LiveChart
+from dashboards.live_page.live_sink import LiveSink
+from dashboards.live_page.page_text import NOTHING, ago, figure, group_name, percent, stress
+from dashboards.live_page.pipeline_panel import stat
+from dashboards.live_page.state_chips import StateChip
+from dashboards.live_page.window_list import WindowList
+from sinks.label_values import clean_label_value
+from stream_processors.resilience.rebound_window import WindowConfig
+
+_STATS = (
+    *("Progress p", "Propositions q", "Intensity g", "Running cost", "Step", "Mode", "Stress λ", "Last heard"),
+    *("Family", "Task", "Episode", "Copies dropped", "Steps missing"),
+)
+
+
+class AgentPage:
+    """The page's content.
+
+    Args:
+        sink: what is shown.
+        token: of the agent.
+        window: what its windows are found by.
+    """
+
+    def __init__(self, sink: LiveSink, token: str, window: WindowConfig) -> None:
+        self._sink, self._token, self._config = sink, token, window
+        self._gone = ui.label("Nothing is known of this agent (any more).").classes("sb-card sb-none")
+        with ui.element("div").classes("sb-agent-page") as self._content:
+            with ui.element("div").classes("sb-agent-head"):
+                ui.link("Fleet", "/").classes("sb-back")
+                self._name = ui.label().classes("sb-agent-name").props('role="heading" aria-level="1"')
+                self._chip = StateChip()
+                self._told = ui.label().classes("sb-told")
+            with ui.element("section").classes("sb-card"), ui.element("dl").classes("sb-stats"):
+                self._stats = {name: stat(name) for name in _STATS}
+            with _card("Distance from the baseline, g by channel", "Sampled once a second; shaded: rebound window"):
+                self._intensity = LiveChart("g by channel over time", "sb-chart sb-chart--tall")
+            with ui.element("div").classes("sb-halves"):
+                with _card("Recovery cost, running up"):
+                    self._cost = LiveChart("running recovery cost over time")
+                with _card("Progress p and propositions q"):
+                    self._progress = LiveChart("progress and propositions over time")
+            with _card("Its last rebound windows"):
+                self._windows = WindowList(WINDOWS_OF_AN_AGENT, linked=False)
+
+    def refresh(self) -> None:
+        """Show what holds now."""
+        with self._sink.look() as (view, now_s):
+            agent = view.agent(self._token)
+            self._gone.set_visibility(agent is None)
+            self._content.set_visibility(agent is not None)
+            if agent is None:
+                return
+            self._name.text = agent.label
+            self._chip.show(view.state_of(agent, now_s))
+            self._show_stats(agent, now_s)
+            spans = agent.window_spans()
+            threshold = self._config.threshold if self._config.detector == "threshold" else None
+            self._intensity.show(intensity_chart(agent.history, spans, self._config.calm_intensity, threshold))
+            self._cost.show(cost_chart(agent.history, spans))
+            self._progress.show(progress_chart(agent.history, spans))
+            self._windows.show(sorted(agent.windows.values(), key=lambda w: -w.departure_time_s))
+
+    def _show_stats(self, agent: AgentMemory, now_s: float) -> None:
+        episode, traits, status = agent.episode, agent.traits, agent.status
+        window = None if episode is None else episode.window
+        self._told.text = ""
+        if episode is not None and window is not None:
+            since = episode.step - window.departure_step
+            self._told.text = f"Departed at step {window.departure_step:,}, {since:,} steps ago, by {window.cause}."
+        texts = {
+            "Progress p": percent(None if episode is None else episode.progress),
+            "Propositions q": percent(None if episode is None else episode.propositions),
+            "Intensity g": figure(None if episode is None else episode.intensity),
+            "Running cost": figure(agent.running_cost) if window is not None else NOTHING,
+            "Step": NOTHING if episode is None else f"{episode.step:,}",
+            "Mode": NOTHING if episode is None else clean_label_value(episode.mode),
+            "Stress λ": stress(None if traits is None else traits.stress),
+            "Last heard": ago(None if status is None else now_s - status.seen_s),
+            "Family": NOTHING,
+            "Task": NOTHING if traits is None else clean_label_value(traits.task),
+            "Episode": NOTHING if episode is None else clean_label_value(episode.key.episode),
+            "Copies dropped": NOTHING if status is None else f"{status.counts.duplicate_steps:,}",
+            "Steps missing": NOTHING if status is None else f"{status.counts.missing_steps:,}",
+        }
+        if traits is not None:
+            parts = (clean_label_value(part) for part in (traits.family, traits.method, traits.version))
+            texts["Family"] = group_name(*parts)
+        for name, text in texts.items():
+            self._stats[name].text = text
+
+
+def _card(title: str, note: str = "") -> ui.element:
+    card = ui.element("section").classes("sb-card")
+    with card:
+        ui.label(title).classes("sb-title")
+        if note:
+            ui.label(note).classes("sb-note")
+    return card

@@ -1,0 +1,133 @@
+"""The live page behind `springback live`: readings in, page out, until it is told to stop."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from nicegui import ui
+
+from dashboards.live_page.live_sink import LiveSink
+from dashboards.live_page.login_gate import LoginGate
+from dashboards.live_page.page_address import page_url
+from dashboards.live_page.pages import LivePages
+from dashboards.live_page.reading_thread import run_on_own_thread
+from sinks.broker_lag import BrokerLag
+from sinks.lag_watch import watch_lag
+from sinks.reading_topics import ReadingTopics
+from sinks.sink_runner import SinkRunner
+from stream_processors.service_run import run_until, write_ready_file
+from stream_processors.settings import WorkerSettings
+
+_log = logging.getLogger(__name__)
+
+_GOODBYE_S = 1
+_RECONNECT_S = 10.0
+_POLL_S = 0.02
+
+
+class _Server(uvicorn.Server):
+    """Without uvicorn's own signal handling: when to end is said by `serve_live_page`'s caller."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve_live_page(
+    settings: WorkerSettings,
+    listening: socket.socket,
+    stop: asyncio.Event,
+    *,
+    password: str | None = None,
+    ready_file: Path | None = None,
+    on_ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve until `stop` is set. Once in a process: NiceGUI has one application.
+
+    A broker that is away is waited for, and the page says so.
+
+    Args:
+        settings: where the readings are, and what the workers score by.
+        listening: where the page is served; closed at the end.
+        stop: ends it.
+        password: that is asked for; None asks for none.
+        ready_file: written once the page is served: `{"live": "http://…/"}`.
+        on_ready: called at the same moment with the page's address.
+    """
+    sink = LiveSink()
+    LivePages(sink, settings.kafka.bootstrap, settings.resilience.window).register()
+    address = page_url(listening)
+    with listening:
+        server = _server(password)
+        reading = run_on_own_thread(lambda: _read(sink, settings), "springback-reader")
+        try:
+            await run_until(stop, reading, _serve(server, listening, address, ready_file, on_ready))
+        finally:
+            _log.info("The live page at %s has ended.", address)
+
+
+def _server(password: str | None) -> _Server:
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    ui.run_with(
+        app,
+        title="springback",
+        dark=None,
+        language="en-US",
+        favicon="\N{LEFTWARDS ARROW WITH HOOK}",
+        reconnect_timeout=_RECONNECT_S,
+        binding_refresh_interval=None,
+        tailwind=False,
+        show_welcome_message=False,
+    )
+    config = uvicorn.Config(
+        LoginGate(app, password),
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GOODBYE_S,
+    )
+    return _Server(config)
+
+
+async def _serve(
+    server: _Server,
+    listening: socket.socket,
+    address: str,
+    ready_file: Path | None,
+    on_ready: Callable[[str], None] | None,
+) -> None:
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    try:
+        while not server.started and not serving.done():
+            await asyncio.sleep(_POLL_S)
+        if server.started:
+            _log.info("The live page is served at %s.", address)
+            if ready_file is not None:
+                write_ready_file(ready_file, {"live": address})
+            if on_ready is not None:
+                on_ready(address)
+        await asyncio.shield(serving)
+    finally:
+        server.should_exit = True
+        await serving
+
+
+async def _read(sink: LiveSink, settings: WorkerSettings) -> None:
+    """Fold the readings, and watch the broker, for ever."""
+    options: Mapping[str, Any] = settings.kafka.client_options()
+    bootstrap = settings.kafka.bootstrap
+    topics = ReadingTopics.of_prefix(settings.prefix, judged=settings.judged)
+    runner = SinkRunner(bootstrap, topics, [sink], sink, client_options=options)
+
+    def broker_lag() -> BrokerLag:
+        return BrokerLag(bootstrap, topics.steps, settings.group, client_options=options)
+
+    await run_until(asyncio.Event(), runner.run(), watch_lag(sink, broker_lag))

@@ -1,0 +1,87 @@
+"""The view as a sink: readings come in on one thread, and are looked at from another."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from dashboards.live_page.fleet_rows import FleetRow, fleet_rows
+from dashboards.live_page.fleet_view import FleetView
+from sinks.sink import DeadLetter
+from stream_processors.resilience.readings import Reading
+
+_ROWS_AGE_S = 0.5
+
+
+class LiveSink:
+    """A sink, and what a runner and a watch of the broker tell of how they fare.
+
+    Args:
+        view: what readings are folded into.
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, view: FleetView | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._view = view or FleetView()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._rows: list[FleetRow] = []
+        self._rows_s = float("-inf")
+
+    @property
+    def name(self) -> str:
+        """What the sink is called."""
+        return "live page"
+
+    @contextmanager
+    def look(self) -> Iterator[tuple[FleetView, float]]:
+        """The view and the present, for as long as the block; nothing changes meanwhile, so let it be short."""
+        with self._lock:
+            yield self._view, self._clock()
+
+    def fleet_rows(self) -> list[FleetRow]:
+        """A row for each agent, at most half a second old: however many look at the page, it is worked out once."""
+        with self._lock:
+            now_s = self._clock()
+            if not 0 <= now_s - self._rows_s < _ROWS_AGE_S:
+                self._rows, self._rows_s = fleet_rows(self._view, now_s), now_s
+            return self._rows
+
+    def write(self, reading: Reading) -> None:
+        """Fold one reading in."""
+        with self._lock:
+            self._view.fold(reading, self._clock())
+
+    def write_dead_letter(self, letter: DeadLetter) -> None:
+        """Count that something could not be used."""
+        with self._lock:
+            self._view.fold_dead_letter(letter)
+
+    def flush(self) -> None:
+        """There is nothing to do: the page looks by itself."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def unreadable(self, topic: str) -> None:
+        """Count a message that is no reading."""
+        with self._lock:
+            self._view.unreadable += 1
+
+    def retried(self, sink: str) -> None:
+        """This sink is never unavailable."""
+
+    def caught_up(self) -> None:
+        """All is read that the topics hold."""
+        with self._lock:
+            self._view.sight.caught_up = True
+
+    def show_frames_behind(self, behind: Mapping[int, int]) -> None:
+        """The broker has answered."""
+        with self._lock:
+            self._view.sight.show_frames_behind(behind, self._clock())
+
+    def show_broker_away(self) -> None:
+        """The broker does not answer."""
+        with self._lock:
+            self._view.sight.show_broker_away(self._clock())

@@ -1,0 +1,151 @@
+"""What stands before the page: no other site may read it through a browser, and where there is a password, it is asked.
+
+The cookie of whoever has logged in is signed with a secret that is made anew at every start: a restart asks again.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import html
+import secrets
+import time
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+_COOKIE = "springback_login"
+_LOGIN_PATH = "/login"
+_LOGIN_S = 7 * 86_400
+_LARGEST_FORM_BYTES = 4096
+_WRONG_WAIT_S = 1.0
+_LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_PAGE_HEADERS = {
+    # The page's own files and nothing else: whatever an id or a library may try, nothing goes to another machine.
+    "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+class LoginGate:
+    """An ASGI application around another one.
+
+    Args:
+        app: what is behind the gate.
+        password: that it opens to; None where everybody on this machine may see the page.
+    """
+
+    def __init__(self, app: ASGIApp, password: str | None) -> None:
+        self._app = app
+        self._password = password
+        self._secret = secrets.token_bytes(32)
+        self._wrong = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it."""
+        if scope["type"] not in ("http", "websocket"):
+            return await self._app(scope, receive, send)
+        headers = Headers(scope=scope)
+        answer: Response | None = None
+        if not self._same_site(headers):
+            answer = PlainTextResponse("This page answers only to itself: open it by its own address.\n", 403)
+        elif self._password is not None and not self._has_login(headers):
+            answer = await self._ask(Request(scope, receive)) if scope["type"] == "http" else Response(status_code=401)
+        if answer is None:
+            return await self._app(scope, receive, _with_headers(send))
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return None
+        await answer(scope, receive, _with_headers(send))
+        return None
+
+    def _same_site(self, headers: Headers) -> bool:
+        """Whether our own page asks; without a password, by a name of this machine, since DNS can be made to lie."""
+        host = headers.get("host", "")
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return False
+        return self._password is not None or host.rpartition(":")[0] in _LOCAL_NAMES or host in _LOCAL_NAMES
+
+    def _has_login(self, headers: Headers) -> bool:
+        try:
+            morsel = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
+        except CookieError:
+            return False
+        until, _, signature = (morsel.value if morsel is not None else "").partition(".")
+        if not hmac.compare_digest(signature.encode(), self._sign(until).encode()):
+            return False
+        return int(until) > time.time()
+
+    def _sign(self, until: str) -> str:
+        return hmac.new(self._secret, until.encode(), hashlib.sha256).hexdigest()
+
+    async def _ask(self, request: Request) -> Response:
+        if request.url.path != _LOGIN_PATH:
+            return RedirectResponse(_LOGIN_PATH, 303)
+        if request.method != "POST":
+            return HTMLResponse(_form())
+        given = await _password_of(request)
+        if self._password is not None and hmac.compare_digest(_digest(given), _digest(self._password)):
+            until = str(int(time.time()) + _LOGIN_S)
+            answer = RedirectResponse("/", 303)
+            answer.set_cookie(
+                _COOKIE,
+                f"{until}.{self._sign(until)}",
+                max_age=_LOGIN_S,
+                httponly=True,
+                samesite="strict",
+                secure=request.url.scheme == "https",
+            )
+            return answer
+        async with self._wrong:  # one guess a second, however many guess
+            await asyncio.sleep(_WRONG_WAIT_S)
+        return HTMLResponse(_form("That is not the password."), 401)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()
+
+
+async def _password_of(request: Request) -> str:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST_FORM_BYTES:
+            return ""
+    fields = parse_qs(body.decode("utf-8", "replace"))
+    return fields.get("password", [""])[0]
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: "dict[str, object]") -> None:
+        if message["type"] == "http.response.start":
+            own = [(name.lower().encode(), value.encode()) for name, value in _PAGE_HEADERS.items()]
+            message["headers"] = [*message.get("headers", ()), *own]  # type: ignore[misc]
+        await send(message)
+
+    return sending  # type: ignore[return-value]
+
+
+def _form(told: str = "") -> str:
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>springback</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; display: grid; place-items: center; min-height: 90vh; margin: 0 }}
+form {{ display: grid; gap: 12px; width: min(320px, 86vw) }}
+input, button {{ font: inherit; padding: 10px 12px; border-radius: 8px; border: 1px solid #8a94a3 }}
+button {{ background: #0072b2; border-color: #0072b2; color: #fff; cursor: pointer }}
+p {{ margin: 0; min-height: 1.5em }}
+</style></head>
+<body><form method="post" action="{_LOGIN_PATH}">
+<strong>springback</strong>
+<label for="password">Password of this live page</label>
+<input id="password" name="password" type="password" autocomplete="current-password" autofocus required>
+<button>Look</button><p role="alert">{html.escape(told)}</p>
+</form></body></html>
+"""

@@ -1,0 +1,132 @@
+"""What every page has: the name, the way to the other pages, whether we see, the switch for dark and light."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from nicegui import ui
+
+from dashboards.live_page.live_sink import LiveSink
+from dashboards.live_page.sight import Blindness
+
+PageName = Literal["Fleet", "Families", "Windows", "Pipeline"]
+
+PAGES: dict[PageName, str] = {"Fleet": "/", "Families": "/families", "Windows": "/windows", "Pipeline": "/pipeline"}
+
+Refresh = Callable[[], None]
+"""Brings a part of a page to what holds now; called about once a second."""
+
+_INTERVAL_S = 1.0
+_THEME_ICONS = {None: "brightness_auto", True: "dark_mode", False: "light_mode"}
+_THEME_WORDS = {None: "as the system", True: "dark", False: "light"}
+_NEXT_THEME = {None: True, True: False, False: None}
+_THEME_VALUES = {None: "auto", True: "dark", False: "light"}
+THEME_COOKIE = "springback_theme"
+
+
+def theme_of(cookie: str | None) -> bool | None:
+    """Whether the page is dark by the choice that the browser remembers; None where it follows the system.
+
+    >>> theme_of("dark"), theme_of(None)
+    (True, None)
+    """
+    return {"dark": True, "light": False}.get(cookie or "")
+
+
+@contextmanager
+def page_frame(
+    sink: LiveSink, bootstrap: str, active: PageName | None, dark: bool | None
+) -> Iterator[Callable[[Refresh], None]]:
+    """A page; its content is what the block makes.
+
+    Args:
+        sink: what is shown.
+        bootstrap: the broker's address, for whoever has to look why it does not answer.
+        active: which page this is.
+        dark: as `theme_of` tells.
+
+    Yields:
+        Takes what is to be refreshed.
+    """
+    refreshes: list[Refresh] = []
+    with ui.element("header").classes("sb-header"):
+        ui.link("springback", "/").classes("sb-brand")
+        with ui.element("nav").classes("sb-nav").props('aria-label="Pages"'):
+            for name, address in PAGES.items():
+                link = ui.link(name, address)
+                if name == active:
+                    link.classes("sb-nav--active").props('aria-current="page"')
+        refreshes.append(_sight_chip(sink))
+        _theme_switch(dark)
+    with ui.element("main").classes("sb-main"):
+        refreshes.append(_banner(sink, bootstrap))
+        yield refreshes.append
+
+    def refresh() -> None:
+        for part in refreshes:
+            part()
+
+    refresh()
+    ui.timer(_INTERVAL_S, refresh)
+
+
+def _sight_chip(sink: LiveSink) -> Refresh:
+    with ui.element("div").classes("sb-sight").props('role="status"') as chip:
+        icon = ui.icon("")
+        word = ui.label().classes("sb-sight-word")
+    looks: dict[Blindness | None, tuple[str, str]] = {
+        None: ("sensors", "live"),
+        "catching up": ("downloading", "catching up"),
+        "no broker": ("visibility_off", "no broker"),
+        "no worker": ("visibility_off", "no worker"),
+    }
+
+    def refresh() -> None:
+        with sink.look() as (view, _):
+            blindness = view.sight.blindness
+        icon.name, word.text = looks[blindness]
+        chip.classes(add="sb-sight--blind" if blindness else "", remove="" if blindness else "sb-sight--blind")
+
+    return refresh
+
+
+def _banner(sink: LiveSink, bootstrap: str) -> Refresh:
+    with ui.element("div").classes("sb-banner").props('role="alert"') as banner:
+        ui.icon("visibility_off")
+        text = ui.label()
+    told: dict[Blindness, str] = {
+        "no broker": f"No broker answers at {bootstrap}. What agents do now is unknown; what is shown is from before.",
+        "catching up": "Reading what the topics hold. What agents do now is not known yet. "
+        "Should this not end: `springback topics` declares topics that are missing.",
+        "no worker": "Steps arrive, but no worker reads them: start `springback worker`. What agents do is unknown.",
+    }
+
+    def refresh() -> None:
+        with sink.look() as (view, _):
+            blindness = view.sight.blindness
+        banner.set_visibility(blindness is not None)
+        if blindness is not None:
+            text.text = told[blindness]
+
+    return refresh
+
+
+def _theme_switch(dark: bool | None) -> None:
+    mode = ui.dark_mode(dark)
+    button = ui.button(icon=_THEME_ICONS[dark], color=None).props("flat round dense").classes("sb-theme")
+    with button:
+        hint = ui.tooltip()
+
+    def tell() -> None:
+        words = f"Colours: {_THEME_WORDS[mode.value]}"
+        hint.text = words
+        button.props(f'icon={_THEME_ICONS[mode.value]} aria-label="{words}"')
+
+    def switch() -> None:
+        mode.value = _NEXT_THEME[mode.value]
+        value = _THEME_VALUES[mode.value]
+        ui.run_javascript(f"document.cookie = '{THEME_COOKIE}={value}; path=/; max-age=31536000; samesite=lax'")
+        tell()
+
+    tell()
+    button.on_click(switch)

@@ -1,0 +1,113 @@
+"""The pages by their addresses."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fastapi import Request
+from nicegui import app, ui
+
+from dashboards.live_page.agent_page import AgentPage
+from dashboards.live_page.empty_state import empty_state
+from dashboards.live_page.family_panel import FamilyPanel
+from dashboards.live_page.family_table import FamilyTable
+from dashboards.live_page.fleet_table import FleetTable
+from dashboards.live_page.live_sink import LiveSink
+from dashboards.live_page.page_frame import PAGES, THEME_COOKIE, PageName, Refresh, page_frame, theme_of
+from dashboards.live_page.pipeline_panel import PipelinePanel
+from dashboards.live_page.window_list import WindowList
+from stream_processors.resilience.rebound_window import WindowConfig
+
+_NEWEST_WINDOWS = 6
+_WINDOWS = 50
+_ASIDE_COLUMNS = ("family", "success", "cost", "capacity")
+
+Refreshed = Callable[[Refresh], None]
+"""Takes what brings a part of a page to what holds now."""
+
+
+class LivePages:
+    """All pages.
+
+    Args:
+        sink: what they show.
+        bootstrap: the broker's address, which they tell.
+        window: what rebound windows are found by.
+    """
+
+    def __init__(self, sink: LiveSink, bootstrap: str, window: WindowConfig) -> None:
+        self._sink = sink
+        self._bootstrap = bootstrap
+        self._window = window
+
+    def register(self) -> None:
+        """Make NiceGUI serve them."""
+        style = app.add_static_file(local_file=Path(__file__).with_name("live_style.css"), url_path="/live_style.css")
+        ui.add_head_html(f'<link rel="stylesheet" href="{style}">', shared=True)
+
+        fills: dict[PageName, Callable[[Refreshed], None]] = {
+            "Fleet": self._fleet,
+            "Families": self._families,
+            "Windows": self._windows,
+            "Pipeline": self._pipeline,
+        }
+        for name, fill in fills.items():
+            ui.page(PAGES[name], title=f"{name} \N{MIDDLE DOT} springback")(self._page(name, fill))
+
+        def agent(request: Request, token: str) -> None:
+            with page_frame(self._sink, self._bootstrap, None, _dark(request)) as refreshed:
+                refreshed(AgentPage(self._sink, token, self._window).refresh)
+
+        ui.page("/agent/{token}", title="Agent \N{MIDDLE DOT} springback")(agent)
+
+    def _page(self, name: PageName, fill: Callable[[Refreshed], None]) -> Callable[[Request], None]:
+        def page(request: Request) -> None:
+            with page_frame(self._sink, self._bootstrap, name, _dark(request)) as refreshed:
+                fill(refreshed)
+
+        return page
+
+    def _fleet(self, refreshed: Refreshed) -> None:
+        content = ui.element("div").classes("sb-fleet-page")
+        with content:
+            refreshed(FleetTable(self._sink).refresh)
+            with ui.element("aside").classes("sb-aside"):
+                with ui.element("section").classes("sb-card").props('aria-label="Families"'):
+                    ui.link("Families", PAGES["Families"]).classes("sb-title")
+                    families = FamilyTable(_ASIDE_COLUMNS)
+                with ui.element("section").classes("sb-card").props('aria-label="Recent rebound windows"'):
+                    ui.link("Recent rebound windows", PAGES["Windows"]).classes("sb-title")
+                    windows = WindowList(_NEWEST_WINDOWS, "short")
+        refreshed(empty_state(self._sink, self._bootstrap, content))
+
+        def refresh() -> None:
+            with self._sink.look() as (view, _):
+                known, newest = view.families(), view.windows.newest_first()
+            families.show(known)
+            windows.show(newest)
+
+        refreshed(refresh)
+
+    def _families(self, refreshed: Refreshed) -> None:
+        refreshed(FamilyPanel(self._sink).refresh)
+
+    def _windows(self, refreshed: Refreshed) -> None:
+        with ui.element("section").classes("sb-card").props('aria-label="Recent rebound windows"'):
+            ui.label("Recent rebound windows").classes("sb-title")
+            told = ui.label().classes("sb-note")
+            windows = WindowList(_WINDOWS)
+
+        def refresh() -> None:
+            with self._sink.look() as (view, _):
+                newest = view.windows.newest_first()
+            told.text = f"The newest {min(_WINDOWS, len(newest))} of {len(newest):,} that are remembered."
+            told.set_visibility(bool(newest))
+            windows.show(newest)
+
+        refreshed(refresh)
+
+    def _pipeline(self, refreshed: Refreshed) -> None:
+        refreshed(PipelinePanel(self._sink, self._bootstrap).refresh)
+
+
+def _dark(request: Request) -> bool | None:
+    return theme_of(request.cookies.get(THEME_COOKIE))

@@ -1,0 +1,50 @@
+"""`springback live`: the fleet on a page that is brought up to date by itself."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.commands.shared_options import BrokerOption, PrefixOption, ReadyFileOption, SettingsOption, stream_settings
+
+
+def live(
+    broker: BrokerOption = None,
+    prefix: PrefixOption = None,
+    host: Annotated[
+        str, typer.Option(help="Where the page is served. Beyond this machine it wants a --password-file.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 takes a free one.")] = 9465,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", dir_okay=False, help="A file with the password that the page asks for."),
+    ] = None,
+    settings: SettingsOption = None,
+    ready_file: ReadyFileOption = None,
+) -> None:
+    """Serve the live page, until Ctrl-C or SIGTERM: fleet, agents, families, rebound windows, pipeline.
+
+    It reads the topics itself, needs neither the exporter nor Prometheus, and nothing from the internet. Over a network
+    that others can listen to, put it behind a proxy with TLS.
+
+    Example: springback live, then open http://127.0.0.1:9465/
+    """
+    from dashboards.live_page.live_server import serve_live_page
+    from dashboards.live_page.page_address import open_socket, read_password
+    from stream_processors.service_log import configure_logging
+    from stream_processors.service_run import run_until_signalled
+
+    configure_logging()
+    chosen = stream_settings(broker, prefix, settings)
+    password = read_password(host, password_file)
+    listening = open_socket(host, port)
+    run_until_signalled(
+        lambda stop: serve_live_page(
+            chosen,
+            listening,
+            stop,
+            password=password,
+            ready_file=ready_file,
+            on_ready=lambda address: typer.echo(f"Live page: {address}"),
+        )
+    )
