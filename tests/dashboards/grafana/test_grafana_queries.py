@@ -1,0 +1,103 @@
+"""Every query of every panel runs on a real Prometheus and has data where every metric of the catalogue is shown."""
+
+import json
+import re
+import time
+import urllib.error
+import urllib.parse
+from collections.abc import Iterator
+
+import pytest
+
+from dashboards.grafana_parts.agent_state_query import state_number
+from dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
+from dashboards.grafana_parts.metric_query import RATE_WINDOW, MetricQueries
+from stream_processors.resilience.exporter_metrics import READINGS
+from stream_processors.resilience.metric_catalogue import OPEN_WINDOWS
+from tests.dashboards.grafana.catalogue_page import AGENT, catalogue_page
+from tests.dashboards.grafana.panel_queries import EVERYTHING, boards, panel_queries
+from tests.deploy.monitoring.monitoring_servers import PrometheusServer
+
+SCRAPES = 6
+DEADLINE_S = 60.0
+_CONFIG = """
+global: {{scrape_interval: 500ms, scrape_timeout: 500ms}}
+scrape_configs:
+  - job_name: springback-exporter
+    static_configs: [{{targets: [{target}]}}]
+  - job_name: springback-worker
+    static_configs: [{{targets: [{target}]}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
+    """A Prometheus that has scraped the page a few times, as two jobs: so every series is there twice."""
+    config = tmp_path_factory.mktemp("prometheus") / "prometheus.yml"
+    with catalogue_page() as address:
+        config.write_text(_CONFIG.format(target=urllib.parse.urlsplit(address).netloc))
+        with PrometheusServer(config) as server:
+            server.wait_until_ready()
+            end = time.monotonic() + DEADLINE_S
+            while not any(s.value >= SCRAPES for s in server.query(f"min(count_over_time({READINGS.name}[1h]))")):
+                assert time.monotonic() < end, "the page was not scraped"
+                time.sleep(0.1)
+            yield server
+
+
+def test_every_query_of_every_panel_returns_data(prometheus: PrometheusServer) -> None:
+    now = time.time()
+    empty, failed = [], []
+    for query in panel_queries(AGENT.replace("\\", "\\\\").replace('"', '\\"')):
+        try:
+            found = prometheus.query_range(query.expression, now - 10, now, 0.5)
+        except urllib.error.HTTPError as error:
+            failed.append(f"{query.place}: {json.load(error)['error']}")
+            continue
+        if not any(value != "NaN" for series in found for _, value in series["values"]):
+            empty.append(query.place)
+
+    assert not failed, "\n".join(failed)
+    assert not empty, "\n".join(empty)
+
+
+def test_every_variable_has_values(prometheus: PrometheusServer) -> None:
+    for uid, board in boards().items():
+        for variable in board["templating"]["list"]:
+            asked = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"])
+            assert asked, variable
+            selector = re.sub(r"\$(\w+)", lambda found: EVERYTHING[found[1]], asked[1])
+            series = prometheus.api("/api/v1/series", **{"match[]": selector})["data"]
+            assert any(labels.get(asked[2]) for labels in series), f"{uid}: {variable['name']}"
+
+
+def test_series_of_two_exporters_count_once(prometheus: PrometheusServer) -> None:
+    """The page is scraped as two jobs: nothing that is added up may be twice what one of them shows."""
+    queries = MetricQueries({})
+    once = prometheus.query(f"sum({OPEN_WINDOWS.name}{{job='springback-exporter'}})")
+    assert [s.value for s in prometheus.query(queries.total(OPEN_WINDOWS))] == [s.value for s in once]
+
+    rate = prometheus.query(queries.rate(READINGS).replace(RATE_WINDOW, "30s"))[0].value
+    alone = prometheus.query(f"sum(rate({READINGS.name}{{job='springback-worker'}}[30s]))")[0].value
+    assert 0 < rate < 1.5 * alone
+
+
+def test_fleet_table_has_one_row_an_agent_with_its_state_and_group(prometheus: PrometheusServer) -> None:
+    table = [q for q in panel_queries("") if (q.board, q.panel) == ("springback-fleet", "Agents")]
+    state = next(query for query in table if "group_left" in query.expression)
+    rows = {s.labels["agent"]: s.labels for s in prometheus.query(state.expression)}
+
+    assert rows.keys() == {AGENT, "rover-1"}  # not `other`, which is no agent
+    assert rows["rover-1"] == {
+        "agent": "rover-1",
+        "state": "rebound",
+        "family": "navigation",
+        "method": "1",
+        "version": "1",
+    }
+
+
+def test_a_state_is_shown_by_its_number(prometheus: PrometheusServer) -> None:
+    shown = {s.labels["agent"]: s.value for s in prometheus.query(state_number(MetricQueries({})))}
+
+    assert shown == {AGENT: STATE_NUMBERS["rebound"], "rover-1": STATE_NUMBERS["rebound"]}
