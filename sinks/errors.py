@@ -17,6 +17,14 @@ class MetricsAddressError(SinkError):
     """The metrics page cannot be served at the address that was given."""
 
 
+class CertificateError(SinkError):
+    """The certificate of the metrics server, or its key, cannot be used."""
+
+
+class AuthFileError(SinkError):
+    """The file that says who may read the metrics page cannot be used."""
+
+
 class GrafanaUnreachableError(SinkUnavailableError):
     """Grafana does not answer, or says that it cannot just now. The same call may be made again."""
 

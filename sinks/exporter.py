@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from prometheus_client import CollectorRegistry
 
+from sinks.agent_state import DEFAULT_TIMES, StateTimes
 from sinks.broker_lag import BrokerLag
-from sinks.metrics_server import metrics_server
+from sinks.lag_watch import watch_lag
+from sinks.metrics_server import ANYBODY, ServerAccess, metrics_server
 from sinks.prometheus_sink import PrometheusSink
 from sinks.reading_topics import ReadingTopics
 from sinks.series_bounds import SeriesBounds
@@ -22,8 +23,6 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9464
 DEFAULT_GROUP = "springback"
-_LAG_INTERVAL_S = 2.0
-_LAG_TIMEOUT_S = 5.0
 
 
 async def export_readings(
@@ -36,6 +35,8 @@ async def export_readings(
     group: str | None = None,
     judged: bool = False,
     bounds: SeriesBounds | None = None,
+    times: StateTimes = DEFAULT_TIMES,
+    access: ServerAccess = ANYBODY,
     ready_file: Path | None = None,
     on_ready: Callable[[str], None] | None = None,
     client_options: Mapping[str, Any] | None = None,
@@ -53,17 +54,20 @@ async def export_readings(
         group: the workers' consumer group; by default the prefix and `springback`.
         judged: whether the workers read judged steps; how far they are behind is then read there.
         bounds: how many series there may be.
+        times: after how long an agent is in which state.
+        access: who may read the page, and how.
         ready_file: written once the page is served and caught up with the topics: `{"metrics": "http://…/metrics"}`.
         on_ready: called at the same moment with the page's address.
         client_options: further options of aiokafka's clients (security).
 
     Raises:
         MetricsAddressError: the page cannot be served at that address.
+        CertificateError, AuthFileError: what `access` names cannot be used.
     """
     registry = CollectorRegistry()
-    sink = PrometheusSink(registry, bounds=bounds, version=_version())
+    sink = PrometheusSink(registry, bounds=bounds, times=times, version=_version())
     topics = ReadingTopics.of_prefix(prefix, judged=judged)
-    with metrics_server(registry, host, port) as address:
+    with metrics_server(registry, host, port, ready=lambda: sink.ready, access=access) as address:
         _log.info("Metrics are served at %s.", address)
         observer = _ReadyObserver(sink, address, ready_file, on_ready)
         runner = SinkRunner(bootstrap, topics, [sink], observer, client_options=client_options)
@@ -71,7 +75,7 @@ async def export_readings(
         await run_until(
             stop,
             runner.run(),
-            _watch_lag(sink, bootstrap, topics.steps, lag_group, client_options),
+            watch_lag(sink, lambda: BrokerLag(bootstrap, topics.steps, lag_group, client_options=client_options)),
         )
 
 
@@ -98,23 +102,6 @@ class _ReadyObserver:
             write_ready_file(self._ready_file, {"metrics": self._address})
         if self._on_ready is not None:
             self._on_ready(self._address)
-
-
-async def _watch_lag(
-    sink: PrometheusSink, bootstrap: str, topic: str, group: str, client_options: Mapping[str, Any] | None
-) -> None:
-    while True:
-        try:
-            async with BrokerLag(bootstrap, topic, group, client_options=client_options) as lag:
-                while True:
-                    async with asyncio.timeout(_LAG_TIMEOUT_S):
-                        behind = await lag.read()
-                    sink.show_frames_behind(behind)
-                    await asyncio.sleep(_LAG_INTERVAL_S)
-        except (KafkaError, TimeoutError) as error:
-            sink.show_broker_away()
-            _log.debug("Frames behind are unknown for now: %s", error)
-        await asyncio.sleep(_LAG_INTERVAL_S)
 
 
 def _version() -> str:

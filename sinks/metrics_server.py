@@ -1,39 +1,150 @@
-"""Serves the metrics page over HTTP."""
+"""Serves the metrics page over HTTP, or HTTPS."""
 
 import contextlib
-from collections.abc import Iterator
+import ipaddress
+import logging
+import socket
+import ssl
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from socketserver import ThreadingMixIn
+from typing import Any, NamedTuple
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 
-from sinks.errors import MetricsAddressError
+from sinks.basic_auth import BasicAuth
+from sinks.errors import CertificateError, MetricsAddressError
+from sinks.metrics_app import metrics_app
+
+_log = logging.getLogger(__name__)
+
+_CLIENT_TIMEOUT_S = 30.0
+
+
+class ServerAccess(NamedTuple):
+    """Who may read the page, and how.
+
+    Attributes:
+        certificate: a PEM file with the server's certificate and those between it and its root; None for plain HTTP.
+        key: its private key, without a password; None where the certificate's file holds it too.
+        auth_file: users and passwords, see `basic_auth`; None lets anybody read.
+    """
+
+    certificate: Path | None = None
+    key: Path | None = None
+    auth_file: Path | None = None
+
+
+ANYBODY = ServerAccess()
+"""Plain HTTP for anybody who can reach the address."""
 
 
 @contextlib.contextmanager
-def metrics_server(registry: CollectorRegistry, host: str, port: int) -> Iterator[str]:
+def metrics_server(
+    registry: CollectorRegistry,
+    host: str,
+    port: int,
+    *,
+    ready: Callable[[], bool] = lambda: True,
+    access: ServerAccess = ANYBODY,
+) -> Iterator[str]:
     """Serve the registry's page for as long as the block runs.
 
     Args:
         registry: what the page shows.
         host: where to listen.
         port: its port; 0 takes a free one.
+        ready: whether the page shows all that it should.
+        access: who may read it, and how.
 
     Yields:
         The page's address, with the port that was taken.
 
     Raises:
         MetricsAddressError: the address cannot be listened at.
+        CertificateError: the certificate or its key cannot be used.
+        AuthFileError: the auth file cannot be used.
     """
+    auth = None if access.auth_file is None else BasicAuth.of_file(access.auth_file)
+    context = None if access.certificate is None else _tls_context(access.certificate, access.key)
+    if auth is not None and context is None and not _is_loopback(host):
+        _log.warning("Passwords for the metrics page travel unencrypted to %s; give a certificate too.", host)
     try:
-        server, thread = start_http_server(port, addr=host, registry=registry)
+        server = _server_at(host, port, context)
     except OSError as error:
         message = (
             f"The metrics page cannot be served at {host}:{port} ({error.strerror or error}). "
             "Choose another port, or 0 for any free one."
         )
         raise MetricsAddressError(message) from error
+    server.set_app(metrics_app(registry, ready, auth))
+    thread = threading.Thread(target=server.serve_forever, name="springback-metrics", daemon=True)
+    thread.start()
     try:
-        yield f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"
+        scheme = "http" if context is None else "https"
+        yield f"{scheme}://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    request_queue_size = 64
+    tls: ssl.SSLContext | None = None
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Take a connection; hands are shaken on its own thread, so that a silent client holds up no other."""
+        connection, address = super().get_request()
+        if self.tls is not None:
+            connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up, or does not speak TLS, is none of our errors; anything else is."""
+        error = sys.exc_info()[1]
+        level = logging.DEBUG if isinstance(error, OSError) else logging.ERROR
+        _log.log(level, "A request for metrics from %s failed.", client_address, exc_info=error)
+
+
+class _SilentHandler(WSGIRequestHandler):
+    timeout = _CLIENT_TIMEOUT_S
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not logged: there is one every few seconds."""
+
+
+def _server_at(host: str, port: int, context: ssl.SSLContext | None) -> _Server:
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    kind = type("_ServerOfFamily", (_Server,), {"address_family": family, "tls": context})
+    server: _Server = kind(address[:2], _SilentHandler)
+    return server
+
+
+def _tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    def no_password() -> str:
+        message = "the key is encrypted"
+        raise ValueError(message)
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key, no_password)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        message = (
+            f"The certificate {str(certificate)!r} with the key {str(key or certificate)!r} cannot be used ({reason}). "
+            "Expected two PEM files that belong together, the key without a password."
+        )
+        raise CertificateError(message) from error
+    return context
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -108,6 +108,11 @@ class PrometheusSink:
         with self._lock:
             self._series.add(own_metrics.SINK_RETRIES, 1, *self._sinks.admit((clean_label_value(sink),)))
 
+    @property
+    def ready(self) -> bool:
+        """Whether the page shows the folded series."""
+        return self._caught_up
+
     def caught_up(self) -> None:
         """Show the folded series from now on."""
         with self._lock:

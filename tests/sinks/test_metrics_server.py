@@ -1,0 +1,159 @@
+"""The server of the metrics page: who may read it, over what, and what probes are told."""
+
+import base64
+import gzip
+import logging
+import shutil
+import socket
+import ssl
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import HTTPError
+from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from sinks.errors import AuthFileError, CertificateError
+from sinks.metrics_server import ServerAccess, metrics_server
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    Gauge("answer", "Everything.", registry=registry).set(42)
+    return registry
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, which makes the certificate, is not on the path")
+    folder = tmp_path_factory.mktemp("tls")
+    files = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
+            *("-days", "2", "-subj", "/CN=springback-test", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-out", str(files[0]), "-keyout", str(files[1])),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    return files
+
+
+def get(address: str, trusted: Path | None = None, **headers: str) -> Answer:
+    context = ssl.create_default_context(cafile=trusted)
+    request = Request(address, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    try:
+        with build_opener(ProxyHandler({}), HTTPSHandler(context=context)).open(request, timeout=10) as found:
+            return Answer(found.status, dict(found.headers), found.read())
+    except HTTPError as error:
+        with error:
+            return Answer(error.code, dict(error.headers), error.read())
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def test_the_page_comes_as_asked_for(registry: CollectorRegistry) -> None:
+    with metrics_server(registry, "127.0.0.1", 0) as address:
+        plain = get(address)
+        assert (plain.status, plain.headers["Content-Type"].partition(";")[0]) == (200, "text/plain")
+        assert b"\nanswer 42.0\n" in plain.body
+        zipped = get(address, Accept_Encoding="gzip", Accept="application/openmetrics-text; version=1.0.0")
+        assert zipped.headers["Content-Encoding"] == "gzip"
+        assert zipped.headers["Content-Type"].startswith("application/openmetrics-text")
+        assert gzip.decompress(zipped.body).endswith(b"# EOF\n")
+        assert get(f"{address}?name[]=nothing").body == b""
+        assert get(address.removesuffix("metrics") + "elsewhere").status == 404
+
+
+def test_probes_are_told_whether_it_is_ready(registry: CollectorRegistry) -> None:
+    ready: list[bool] = []
+    with metrics_server(registry, "127.0.0.1", 0, ready=lambda: bool(ready)) as address:
+        probe = address.removesuffix("metrics") + "-/"
+        assert (get(f"{probe}healthy").status, get(f"{probe}ready").status) == (200, 503)
+        ready.append(True)
+        assert get(f"{probe}ready").status == 200
+
+
+def test_with_an_auth_file_only_its_users_read_and_probes_say_nothing(
+    registry: CollectorRegistry, tmp_path: Path
+) -> None:
+    users = tmp_path / "users"
+    users.write_text("ops:s3cret\n")
+    access = ServerAccess(auth_file=users)
+    with metrics_server(registry, "127.0.0.1", 0, access=access) as address:
+        refused = get(address)
+        assert refused.status == 401
+        assert refused.headers["WWW-Authenticate"].startswith("Basic realm=")
+        assert get(address, Authorization=basic("ops", "wrong")).status == 401
+        assert get(address.removesuffix("metrics") + "elsewhere").status == 401
+        assert b"answer 42" in get(address, Authorization=basic("ops", "s3cret")).body
+        told = [refused, *(get(address.replace("/metrics", f"/-/{probe}")) for probe in ("healthy", "ready"))]
+        assert [answer.status for answer in told] == [401, 200, 200]
+        assert not any(secret in str(answer) for answer in told for secret in ("s3cret", "ops", "answer"))
+
+
+def test_passwords_in_the_clear_beyond_this_machine_are_warned_of(
+    registry: CollectorRegistry, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    users = tmp_path / "users"
+    users.write_text("ops:s3cret\n")
+    access = ServerAccess(auth_file=users)
+    with metrics_server(registry, "127.0.0.1", 0, access=access):
+        assert caplog.records == []
+    with metrics_server(registry, "0.0.0.0", 0, access=access):
+        assert "unencrypted" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+def test_a_certificate_makes_it_https(registry: CollectorRegistry, certificate: tuple[Path, Path]) -> None:
+    with metrics_server(registry, "127.0.0.1", 0, access=ServerAccess(*certificate)) as address:
+        assert address.startswith("https://127.0.0.1:")
+        assert b"answer 42" in get(address, trusted=certificate[0]).body
+
+
+def test_clients_that_say_nothing_or_no_tls_hold_up_nobody(
+    registry: CollectorRegistry, certificate: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with metrics_server(registry, "127.0.0.1", 0, access=ServerAccess(*certificate)) as address:
+        port = int(address.rsplit(":", 1)[1].partition("/")[0])
+        with socket.create_connection(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port)) as plain:
+            plain.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert get(address, trusted=certificate[0]).status == 200
+            plain.settimeout(10)
+            while plain.recv(100):
+                pass
+    assert caplog.records == []
+
+
+def test_a_certificate_that_cannot_be_used_is_told(
+    registry: CollectorRegistry, certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    missing = tmp_path / "missing.pem"
+    for access in (ServerAccess(missing), ServerAccess(certificate[0]), ServerAccess(certificate[0], missing)):
+        with (
+            pytest.raises(CertificateError, match=r"cannot be used"),
+            metrics_server(registry, "127.0.0.1", 0, access=access),
+        ):
+            pass
+
+
+def test_an_auth_file_that_cannot_be_used_is_told(registry: CollectorRegistry, tmp_path: Path) -> None:
+    access = ServerAccess(auth_file=tmp_path / "missing")
+    with pytest.raises(AuthFileError, match="cannot be read"), metrics_server(registry, "127.0.0.1", 0, access=access):
+        pass
