@@ -1,0 +1,211 @@
+"""A sink that marks rebound windows and breaches of stress capacity in Grafana, as annotations with tags.
+
+A window is marked when it opens and drawn to its re-entry when it closes. What Grafana holds already is found by the
+tags, so reading the topics again after a restart doubles nothing. One annotator for a Grafana: two at a time may both
+mark what neither has seen yet.
+"""
+
+import logging
+import time
+import urllib.parse
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from sinks.bounded_memory import BoundedMemory
+from sinks.errors import GrafanaRefusedError, SinkUnavailableError
+from sinks.grafana_connection import GrafanaConnection
+from sinks.grafana_marks import BREACH_TAG, OPEN_TAG, WINDOW_TAG, Mark, breach_mark, identity_of, window_mark
+from sinks.sink import DeadLetter
+from stream_processors.resilience.family_readings import FamilyReading
+from stream_processors.resilience.readings import Reading, WindowReading
+
+_log = logging.getLogger(__name__)
+
+_BAD_REQUEST, _NOT_FOUND = 400, 404
+_MILLISECONDS_A_DAY = 86_400_000
+
+
+class AnnotationBounds(NamedTuple):
+    """What keeps the memory of the sink, and its load on Grafana, bounded.
+
+    Attributes:
+        history_s: windows and breaches that ended longer ago than this are not marked.
+        rate_per_s: requests a second, in the long run.
+        burst: requests at once.
+        remembered: annotations remembered, some 200 bytes each; those beyond are asked for when they are met again.
+    """
+
+    history_s: float = 86_400.0
+    rate_per_s: float = 10.0
+    burst: int = 50
+    remembered: int = 20_000
+
+
+class _Known(NamedTuple):
+    annotation: int
+    closed: bool
+
+
+class GrafanaAnnotationsSink:
+    """Windows and breaches as annotations. What is written waits for `flush`, which asks Grafana.
+
+    Args:
+        grafana: where to.
+        bounds: how much.
+        clock: seconds since 1970.
+        monotonic: seconds since whenever, for the rate.
+    """
+
+    def __init__(
+        self,
+        grafana: GrafanaConnection,
+        *,
+        bounds: AnnotationBounds | None = None,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._grafana = grafana
+        self._bounds = bounds or AnnotationBounds()
+        self._clock = clock
+        self._monotonic = monotonic
+        self._allowed = float(self._bounds.burst)
+        self._allowed_at = monotonic()
+        self._pending: dict[str, Mark] = {}
+        self._known: BoundedMemory[_Known] = BoundedMemory(self._bounds.remembered)
+        # All annotations that end after this are known, but for those forgotten; None before Grafana was asked.
+        self._known_since_ms: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What the sink is called."""
+        return "grafana-annotations"
+
+    def write(self, reading: Reading) -> None:
+        """Note a window or a breach, to be marked at the next flush."""
+        match reading:
+            case WindowReading():
+                mark: Mark | None = window_mark(reading)
+            case FamilyReading():
+                mark = breach_mark(reading)
+            case _:
+                return
+        if mark is None or (mark.end_ms or mark.start_ms) < 1000 * (self._clock() - self._bounds.history_s):
+            return
+        waiting = self._pending.get(mark.identity)
+        if waiting is None:
+            self._pending[mark.identity] = mark
+        elif not waiting.closed:
+            self._pending[mark.identity] = mark._replace(start_ms=min(mark.start_ms, waiting.start_ms))
+
+    def write_dead_letter(self, letter: DeadLetter) -> None:
+        """A dead letter has no mark."""
+
+    def flush(self) -> None:
+        """Bring the waiting marks to Grafana.
+
+        Raises:
+            SinkUnavailableError: Grafana does not answer, or has been asked as often as it may be for now.
+            GrafanaRefusedError: Grafana refuses the token, or that it annotates.
+        """
+        if self._pending and self._known_since_ms is None:
+            self._load()
+        for identity, mark in list(self._pending.items()):
+            self._deliver(mark)
+            del self._pending[identity]
+
+    def close(self) -> None:
+        """Let go: what still waits is marked by the next run, which reads it again."""
+
+    def _load(self) -> None:
+        """Learn what Grafana holds from before."""
+        now_ms = 1000 * self._clock()
+        since_ms = now_ms - 2000 * self._bounds.history_s
+        reached = since_ms
+        for kind in (WINDOW_TAG, BREACH_TAG):
+            found = self._find(since_ms, now_ms + _MILLISECONDS_A_DAY, (kind,), self._bounds.remembered)
+            if len(found) >= self._bounds.remembered:
+                reached = float("inf")  # there are more than were told
+        self._known_since_ms = reached
+
+    def _deliver(self, mark: Mark) -> None:
+        key = mark.identity.encode()
+        known = self._known.get(key)
+        if known is None and not self._is_surely_new(mark):
+            self._find(0, 0, (mark.kind, mark.identity), 1)
+            known = self._known.get(key)
+        if known is None:
+            if mark.kind == BREACH_TAG and mark.closed:
+                return  # when it began is not known
+            self._create(mark)
+        elif mark.closed and not known.closed:
+            self._draw_to_end(mark, known)
+
+    def _is_surely_new(self, mark: Mark) -> bool:
+        forgetful = len(self._known) >= self._bounds.remembered
+        return not forgetful and self._known_since_ms is not None and mark.start_ms >= self._known_since_ms
+
+    def _find(self, from_ms: float, to_ms: float, tags: Sequence[str], limit: int) -> list[dict[str, Any]]:
+        """The annotations with all of these tags, which are remembered."""
+        self._take_turn()
+        # grafana-client puts the tags into the address as they are.
+        quoted = [urllib.parse.quote(tag, safe="") for tag in tags]
+        found: list[dict[str, Any]] = self._grafana.call(
+            "to look for annotations",
+            lambda api: api.annotations.find_annotations(
+                time_from=round(from_ms), time_to=round(to_ms), ann_type="annotation", tags=quoted, limit=limit
+            ),
+        )
+        for annotation in found:
+            identity = identity_of(annotation.get("tags") or ())
+            if identity is not None:
+                known = _Known(int(annotation["id"]), OPEN_TAG not in annotation["tags"])
+                self._known.put(identity.encode(), known)
+        return found
+
+    def _create(self, mark: Mark) -> None:
+        self._take_turn()
+        try:
+            made: dict[str, Any] = self._grafana.call(
+                "to add an annotation",
+                lambda api: api.annotations.add_annotation(
+                    time_from=mark.start_ms, time_to=mark.end_ms, tags=list(mark.tags), text=mark.text
+                ),
+            )
+        except GrafanaRefusedError as error:
+            if error.status != _BAD_REQUEST:
+                raise
+            _log.warning("A mark is left out. %s", error)
+            return
+        self._known.put(mark.identity.encode(), _Known(int(made["id"]), mark.closed))
+
+    def _draw_to_end(self, mark: Mark, known: _Known) -> None:
+        self._take_turn()
+        try:
+            self._grafana.call(
+                "to change an annotation",
+                lambda api: api.annotations.partial_update_annotation(
+                    known.annotation, time_to=mark.end_ms, tags=list(mark.tags), text=mark.text
+                ),
+            )
+        except GrafanaRefusedError as error:
+            if error.status not in (_BAD_REQUEST, _NOT_FOUND):
+                raise
+            _log.warning("A mark stays open: was it deleted in Grafana? %s", error)
+        self._known.put(mark.identity.encode(), _Known(known.annotation, closed=True))
+
+    def _take_turn(self) -> None:
+        """Count one request.
+
+        Raises:
+            SinkUnavailableError: there were as many as there may be for now.
+        """
+        now = self._monotonic()
+        refilled = self._allowed + (now - self._allowed_at) * self._bounds.rate_per_s
+        self._allowed, self._allowed_at = min(float(self._bounds.burst), refilled), now
+        if self._allowed < 1:
+            message = (
+                f"{len(self._pending)} marks wait, as Grafana is asked at most {self._bounds.rate_per_s:g} times a "
+                "second"
+            )
+            raise SinkUnavailableError(message)
+        self._allowed -= 1
