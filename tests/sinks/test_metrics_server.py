@@ -3,10 +3,8 @@
 import base64
 import gzip
 import logging
-import shutil
 import socket
 import ssl
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError
@@ -17,6 +15,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from sinks.errors import AuthFileError, CertificateError
 from sinks.metrics_server import ServerAccess, metrics_server
+from tests.sinks.certificates import self_signed
 
 
 class Answer(NamedTuple):
@@ -35,21 +34,7 @@ def registry() -> CollectorRegistry:
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("openssl, which makes the certificate, is not on the path")
-    folder = tmp_path_factory.mktemp("tls")
-    files = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
-            *("-days", "2", "-subj", "/CN=springback-test", "-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-out", str(files[0]), "-keyout", str(files[1])),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
-    return files
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 def get(address: str, trusted: Path | None = None, **headers: str) -> Answer:
