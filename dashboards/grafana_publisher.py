@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from dashboards.grafana_dashboards import dashboard_files
 from dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
+from sinks.bounded_memory import fingerprint
 from sinks.errors import GrafanaRefusedError
 from sinks.grafana_connection import GrafanaConnection
 
@@ -14,7 +15,6 @@ Outcome = Literal["created", "updated", "unchanged", "missing"]
 DATA_SOURCE_NAME = "springback"
 _SERVERS_OWN = ("id", "version")
 _FORBIDDEN = 403
-_MESSAGE = "springback dashboards publish"
 
 
 class Published(NamedTuple):
@@ -107,15 +107,17 @@ def _put_dashboard(grafana: GrafanaConnection, board: dict[str, Any], folder_uid
     uid, title = board["uid"], board["title"]
     found: Any = grafana.find("to look up a dashboard", lambda api: api.dashboard.get_dashboard(uid))
     meta = {} if found is None else found["meta"]
+    message = f"springback dashboards publish {fingerprint(board).hex()}"
     if folder_uid is None:
         folder_uid = meta.get("folderUid") or ""
     if found is not None:
         address = grafana.address(meta.get("url", f"/d/{uid}"))
-        if _settled(found["dashboard"]) == _settled(board) and (meta.get("folderUid") or "") == folder_uid:
+        stays = (meta.get("folderUid") or "") == folder_uid
+        if stays and (_settled(found["dashboard"]) == _settled(board) or _last_message(grafana, uid) == message):
             return Published("dashboard", title, "unchanged", address)
         if meta.get("provisioned"):
             raise _provisioned(uid, "dashboard")
-    wanted = {"dashboard": board, "folderUid": folder_uid, "overwrite": True, "message": _MESSAGE}
+    wanted = {"dashboard": board, "folderUid": folder_uid, "overwrite": True, "message": message}
     saved: Any = grafana.call("to save a dashboard", lambda api: api.dashboard.update_dashboard(wanted))
     return Published(
         "dashboard",
@@ -123,6 +125,16 @@ def _put_dashboard(grafana: GrafanaConnection, board: dict[str, Any], folder_uid
         "created" if found is None else "updated",
         grafana.address(saved.get("url", f"/d/{uid}")),
     )
+
+
+def _last_message(grafana: GrafanaConnection, uid: str) -> str:
+    """What its last change was said to be. Ours names what was saved: newer Grafanas give it back in other words."""
+    found: Any = grafana.find(
+        "to list versions of a dashboard",
+        lambda api: api.client.GET(f"/dashboards/uid/{uid}/versions", params={"limit": 1}),
+    )
+    versions = found.get("versions", []) if isinstance(found, dict) else found or []
+    return str(versions[0].get("message", "")) if versions else ""
 
 
 def _settled(board: Any) -> Any:
@@ -139,7 +151,7 @@ def _without_nothing(value: Any) -> Any:
 
 def _provisioned(uid: str, what: str) -> GrafanaRefusedError:
     message = (
-        f"The {what} {uid!r} is provisioned from a file on Grafana's machine and cannot be changed from here: change that "
-        "file (springback dashboards build --out writes dashboards), or take it out of the provisioning."
+        f"The {what} {uid!r} is provisioned from a file on Grafana's machine and cannot be changed from here: change "
+        "that file (springback dashboards build --out writes dashboards), or take it out of the provisioning."
     )
     return GrafanaRefusedError(message, 400)
