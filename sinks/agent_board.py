@@ -19,7 +19,7 @@ from sinks.metric_series import Labels, MetricSeries
 from stream_processors.resilience import agent_metrics
 from stream_processors.resilience import metric_catalogue as metrics
 from stream_processors.resilience.exporter_metrics import OVERFLOW_AGENTS
-from stream_processors.resilience.metric_spec import AGENT_STATES, AgentStateName, MetricSpec
+from stream_processors.resilience.metric_spec import AGENT_STATES, GROUP, AgentStateName, MetricSpec
 from stream_processors.resilience.readings import AgentStatus, EpisodeSummary, WindowReading
 
 _DAY_S = 86_400.0
@@ -169,8 +169,9 @@ class AgentBoard:
             self._series.add(spec, max(0, getattr(status.counts, name) - before))
 
     def _publish_open_windows(self, agents: Iterable[AgentRecord]) -> None:
-        # A group keeps its series at 0, so that a graph falls to nothing instead of ending.
-        values = dict.fromkeys(self._series.values(metrics.OPEN_WINDOWS), 0.0)
+        # Whichever group ever had one has a series, at 0 too, so that a graph falls to nothing instead of ending.
+        opened = self._series.values(metrics.WINDOWS_OPENED)
+        values: dict[Labels, float] = dict.fromkeys((labels[: len(GROUP)] for labels in opened), 0.0)
         for agent in agents:
             for window in agent.windows.values():
                 values[window.group] = values.get(window.group, 0.0) + 1
