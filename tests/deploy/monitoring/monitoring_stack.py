@@ -16,6 +16,9 @@ import yaml  # type: ignore[import-untyped]
 from deploy.alert_files import AlertFiles
 from deploy.free_port import free_port
 from deploy.local_stack import LocalStack
+from producers.kafka_publisher import KafkaPublisher
+from sinks.reading_topics import ReadingTopics
+from stream_processors.resilience.readings import EpisodeBegun, EpisodeKey, EpisodeTraits, encode_reading
 from stream_processors.settings import WorkerSettings
 from stream_processors.topics import STEPS, topic_name
 from tests.deploy.monitoring.fleet_traffic import FAMILIES, FleetTraffic
@@ -67,8 +70,10 @@ class MonitoringStack:
             text: str = answer.read().decode()
         return text
 
-    def wait_until(self, condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-        """Wait for a condition while everything is seen to run."""
+    def wait_until(
+        self, condition: Callable[[], object], what: str | Callable[[], str], deadline_s: float = DEADLINE_S
+    ) -> None:
+        """Wait for a condition while everything is seen to run; `what` tells what is missing if it does not come."""
         end_s = time.monotonic() + deadline_s
         while not condition():
             self.stack.check()
@@ -76,7 +81,8 @@ class MonitoringStack:
             self.alertmanager.check()
             if time.monotonic() > end_s:
                 firing = [alert["labels"] for alert in self.prometheus.alerts()]
-                message = f"After {deadline_s:g} s there is not {what}. Alerts: {firing}"
+                missing = what if isinstance(what, str) else what()
+                message = f"After {deadline_s:g} s there is not {missing}. Alerts: {firing}"
                 raise AssertionError(message)
             time.sleep(_POLL_S)
 
@@ -129,6 +135,7 @@ def _run_fleet(running: MonitoringStack) -> None:
     _teach_until(running, "springback_episode_recovery_cost_count")
     traffic.teach(12)
     _teach_until(running, "springback_episode_stability_loss_count")
+    _misread(running.stack.broker_address)
     traffic.perturb()
     traffic.misbehave()
     traffic.start()
@@ -137,6 +144,24 @@ def _run_fleet(running: MonitoringStack) -> None:
     traffic.begin_breach()
     traffic.flush()
     running.wait_for_data("springback_in_stress_breach == 1")
+
+
+def _misread(broker: str) -> None:
+    """What should not be in the topics of readings: something else, and a repetition."""
+    topics = ReadingTopics.of_prefix("")
+    traits = EpisodeTraits(family="navigation", task="twice", method="reflexion", version="2")
+    begun = EpisodeBegun(key=EpisodeKey("odd-1", "before", "twice"), traits=traits, time_s=time.time())
+    for topic, values in ((topics.families, [b"no reading"]), (topics.summaries, [encode_reading(begun)] * 2)):
+        publisher = KafkaPublisher(broker, topic)
+        for value in values:
+            publisher.publish(b"odd-1", value, _raise_error)
+        publisher.flush(10.0)
+        publisher.close()
+
+
+def _raise_error(error: Exception | None) -> None:
+    if error is not None:
+        raise error
 
 
 def _teach_until(running: MonitoringStack, metric: str) -> None:

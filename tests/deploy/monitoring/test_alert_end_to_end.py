@@ -1,0 +1,115 @@
+"""From agents on a robot's side to a message in someone's hand, every piece the real one."""
+
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from stream_processors.resilience.metric_spec import MetricSpec
+from tests.deploy.monitoring.fleet_traffic import BREACHED
+from tests.deploy.monitoring.monitoring_stack import MonitoringStack
+from tests.deploy.monitoring.monitoring_tools import output_of
+
+pytestmark = pytest.mark.broker
+
+BREACH = "SpringbackStressCapacityBreach"
+# What this fleet has on purpose, and what follows from it.
+EXPECTED_ALERTS = {
+    BREACH,
+    "SpringbackMarginNegative",
+    "SpringbackRecoveryCostAboveContract",
+    "SpringbackBetaAboveContract",
+    "SpringbackReboundWindowOpenTooLong",
+    "SpringbackAgentSilent",
+    "SpringbackAgentStale",
+    "SpringbackDeadLetters",
+}
+# What only a fault of the pipeline, or a far larger fleet, brings to the page.
+UNLIT = {
+    "springback_exporter_overflow_readings_total",
+    "springback_exporter_refused_values_total",
+    "springback_exporter_sink_retries_total",
+}
+
+
+def test_both_jobs_are_scraped_and_every_rule_is_evaluated(monitoring: MonitoringStack) -> None:
+    monitoring.wait_until(
+        lambda: (
+            {sample.labels["job"] for sample in monitoring.prometheus.query("up == 1")}
+            == {"springback-exporter", "springback-worker"}
+        ),
+        "both jobs up",
+    )
+
+    def states() -> list[tuple[str, str]]:
+        groups = monitoring.prometheus.api("/api/v1/rules")["data"]["groups"]
+        return [(rule["health"], rule.get("lastError", "")) for group in groups for rule in group["rules"]]
+
+    monitoring.wait_until(lambda: all(health != "unknown" for health, _ in states()), "an evaluation of every rule")
+    assert set(states()) == {("ok", "")}
+
+
+def test_promtool_finds_no_fault_in_the_pages(monitoring: MonitoringStack) -> None:
+    worker = f"http://{urllib.parse.urlsplit(monitoring.stack.health_url).netloc}/metrics"
+    for page in (monitoring.metrics_page(), monitoring.metrics_page(worker)):
+        assert page.count("\n") > 50
+        assert output_of("promtool", "check", "metrics", given=page) == ""
+
+
+def test_the_fleet_lights_up_the_catalogue(monitoring: MonitoringStack) -> None:
+    dark = [spec for spec in METRIC_CATALOGUE if spec.name not in UNLIT]
+
+    def still_dark() -> list[str]:
+        names = {sample.labels["__name__"] for sample in monitoring.prometheus.query('{__name__=~"springback_.+"}')}
+        return [spec.name for spec in dark if _series_name(spec) not in names]
+
+    monitoring.wait_until(lambda: not still_dark(), lambda: f"a series of {still_dark()}")
+
+
+def test_exemplars_lead_to_an_episode(monitoring: MonitoringStack) -> None:
+    def found() -> list[dict[str, Any]]:
+        now_s = monitoring.prometheus.query("time()")[0].value
+        selector = "springback_episode_recovery_cost_bucket"
+        return monitoring.prometheus.exemplars(selector, monitoring.started_s - 60, now_s + 60)
+
+    monitoring.wait_until(found, "an exemplar")
+    labels = found()[0]["exemplars"][0]["labels"]
+    assert labels["episode"].startswith(("teacher-", "runner-", "calm-"))
+
+
+def test_a_breach_is_told_and_later_its_end(monitoring: MonitoringStack) -> None:
+    receiver = monitoring.receiver
+    monitoring.wait_until(lambda: receiver.alerts(BREACH, "firing"), "a message that tells of the breach")
+    (first, *_) = receiver.alerts(BREACH, "firing")
+    assert first["labels"] == {
+        "alertname": BREACH,
+        "severity": "critical",
+        "about": "family",
+        "job": "springback-exporter",
+        **BREACHED,
+    }
+    assert first["annotations"]["summary"] == "navigation (reflexion 2) is under more stress than it withstands"
+    assert "(0.8) is beyond the stress capacity of this method and version (0.4)" in first["annotations"]["description"]
+    link = urllib.parse.urlsplit(first["annotations"]["runbook_url"])
+    assert f"## {BREACH}\n" in Path(link.path).read_text()
+    assert link.fragment == BREACH.lower()
+    (message, *_) = [found for found in receiver.messages if first in found["alerts"]]
+    assert message["groupLabels"] == {"family": "navigation", "method": "reflexion"}
+
+    assert not receiver.alerts(BREACH, "resolved")
+    monitoring.traffic.end_breach()
+    monitoring.traffic.flush()
+    monitoring.wait_until(lambda: receiver.alerts(BREACH, "resolved"), "a message that tells of its end")
+    assert receiver.alerts(BREACH, "resolved")[0]["labels"] == first["labels"]
+
+    told = [alert for message in receiver.messages for alert in message["alerts"]]
+    assert {alert["labels"]["alertname"] for alert in told} <= EXPECTED_ALERTS
+    assert "<error" not in str(told)
+    margins = [a for a in told if a["labels"]["alertname"] == "SpringbackMarginNegative" and a["status"] == "firing"]
+    assert all(a["startsAt"] for a in margins)
+
+
+def _series_name(spec: MetricSpec) -> str:
+    return f"{spec.name}_count" if spec.kind == "histogram" else spec.name
