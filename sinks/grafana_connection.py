@@ -6,7 +6,8 @@ The token is held by the client alone; it is in no message and no address.
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 import niquests
 from grafana_client.api import GrafanaApi
@@ -35,7 +36,7 @@ _WHAT_TO_DO = {
 
 
 class GrafanaConnection:
-    """A Grafana at an address, spoken to with a service account's token.
+    """A Grafana at an address, spoken to with a service account's token. Let go of at the end of a `with` block.
 
     Args:
         url: where Grafana is, with the sub-path that it may be served under: `http://127.0.0.1:3000`.
@@ -63,6 +64,20 @@ class GrafanaConnection:
             verify=True if ca_file is None else str(ca_file),
             timeout=_TIMEOUT_S,
         )
+
+    def __enter__(self) -> Self:
+        """The connection, until the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of it."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._api.client.s.close()
 
     def address(self, path: str) -> str:
         """The address of a page that Grafana names by its path, which begins with the sub-path that it knows of."""

@@ -105,7 +105,7 @@ def time_line(title: str, description: str, *queries: Dataquery) -> StateTimelin
 def heat_map(title: str, description: str, query: Dataquery, *, axis: str, scheme: str = "Oranges") -> Heatmap:
     """Time against rows that the query has by itself: buckets of a histogram, or a label's values."""
     colour = HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme(scheme).steps(64)
-    panel = Heatmap().title(title).description(description).calculate(False).span(12).height(9)
+    panel = Heatmap().title(title).description(description).unit(NUMBER).calculate(False).span(12).height(9)
     return _filled(panel.color(colour).y_axis(YAxisConfig().axis_label(axis)).cell_gap(1), (query,))
 
 

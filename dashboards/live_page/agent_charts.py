@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dashboards.live_page.agent_history import AgentHistory, Span
-from dashboards.live_page.chart_style import INK, MUTED, Options, base_options, line_series, mark_line, value_axis
+from dashboards.live_page.chart_style import FONT, INK, MUTED, Options, base_options, line_series, mark_line, value_axis
 
 _CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
 _SHORTEST_AXIS_S = 60.0
@@ -21,9 +21,9 @@ def intensity_chart(history: AgentHistory, spans: Sequence[Span], calm: float, t
     """
     series = [line_series("g", INK, _points(history, "total"), width=2.5)]
     series += [line_series(name, f"var(--sb-{name})", _points(history, name), style, 1.75) for name, style in _CHANNELS]
-    lines = [mark_line({"yAxis": calm}, "re-entry", MUTED, "dashed", "insideEndTop")]
+    lines = [mark_line({"yAxis": calm}, "re-entry", MUTED, "dashed")]
     if threshold is not None:
-        lines.append(mark_line({"yAxis": threshold}, "alarm", "var(--sb-rebound)", "dashed", "insideEndTop"))
+        lines.append(mark_line({"yAxis": threshold}, "alarm", "var(--sb-rebound)", "dashed"))
     series[0]["markLine"] = {"silent": True, "symbol": "none", "data": lines}
     return _over_time(history, spans, series, value_axis(min=0))
 
@@ -41,7 +41,7 @@ def progress_chart(history: AgentHistory, spans: Sequence[Span]) -> Options:
         line_series("progress p", "var(--sb-calm)", _points(history, "progress")),
         line_series("propositions q", "var(--sb-cognitive)", _points(history, "propositions"), "dashed"),
     ]
-    return _over_time(history, spans, series, value_axis(min=0, max=1))
+    return _over_time(history, spans, series, value_axis(min=0, max=1, interval=0.25))
 
 
 def _points(history: AgentHistory, name: str) -> list[Any]:
@@ -60,8 +60,9 @@ def _over_time(history: AgentHistory, spans: Sequence[Span], series: list[Option
             "min": round(1000 * min(first_s, last_s - _SHORTEST_AXIS_S)),
             "max": round(1000 * last_s),
             "axisLine": {"lineStyle": {"color": MUTED}},
-            "axisLabel": {"color": MUTED, "hideOverlap": True, "formatter": "{HH}:{mm}:{ss}", "fontFamily": "inherit"},
-            "splitNumber": 4,
+            "axisLabel": FONT
+            | {"color": MUTED, "hideOverlap": True, "formatter": "{HH}:{mm}:{ss}"}
+            | {"showMinLabel": False, "showMaxLabel": False},
         },
         "yAxis": axis,
         "series": series,

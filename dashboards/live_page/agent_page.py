@@ -39,13 +39,14 @@ class AgentPage:
                 self._told = ui.label().classes("sb-told")
             with ui.element("section").classes("sb-card"), ui.element("dl").classes("sb-stats"):
                 self._stats = {name: stat(name) for name in _STATS}
-            with _card("Distance from the baseline, g by channel", "Sampled once a second; shaded: rebound window"):
-                self._intensity = LiveChart("g by channel over time", "sb-chart sb-chart--tall")
-            with ui.element("div").classes("sb-halves"):
-                with _card("Recovery cost, running up"):
-                    self._cost = LiveChart("running recovery cost over time")
-                with _card("Progress p and propositions q"):
-                    self._progress = LiveChart("progress and propositions over time")
+            with ui.element("div").classes("sb-charts") as self._charts:
+                with _card("Distance from the baseline, g by channel", "Once a second; shaded: rebound window"):
+                    self._intensity = LiveChart("g by channel over time", "sb-chart sb-chart--tall")
+                with ui.element("div").classes("sb-halves"):
+                    with _card("Recovery cost, running up"):
+                        self._cost = LiveChart("running recovery cost over time")
+                    with _card("Progress p and propositions q"):
+                        self._progress = LiveChart("progress and propositions over time")
             with _card("Its last rebound windows"):
                 self._windows = WindowList(WINDOWS_OF_AN_AGENT, linked=False)
 
@@ -60,12 +61,18 @@ class AgentPage:
             self._name.text = agent.label
             self._chip.show(view.state_of(agent, now_s))
             self._show_stats(agent, now_s)
-            spans = agent.window_spans()
-            threshold = self._config.threshold if self._config.detector == "threshold" else None
-            self._intensity.show(intensity_chart(agent.history, spans, self._config.calm_intensity, threshold))
-            self._cost.show(cost_chart(agent.history, spans))
-            self._progress.show(progress_chart(agent.history, spans))
+            self._show_charts(agent)
             self._windows.show(sorted(agent.windows.values(), key=lambda w: -w.departure_time_s))
+
+    def _show_charts(self, agent: AgentMemory) -> None:
+        self._charts.set_visibility(len(agent.history) > 0)
+        if not len(agent.history):
+            return
+        spans = agent.window_spans()
+        threshold = self._config.threshold if self._config.detector == "threshold" else None
+        self._intensity.show(intensity_chart(agent.history, spans, self._config.calm_intensity, threshold))
+        self._cost.show(cost_chart(agent.history, spans))
+        self._progress.show(progress_chart(agent.history, spans))
 
     def _show_stats(self, agent: AgentMemory, now_s: float) -> None:
         episode, traits, status = agent.episode, agent.traits, agent.status

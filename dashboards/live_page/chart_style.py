@@ -10,7 +10,8 @@ INK, MUTED, LINE, CARD = (f"var(--sb-{name})" for name in ("ink", "muted", "line
 Options = dict[str, Any]
 """Options of Apache ECharts."""
 
-_FONT = {"fontFamily": "inherit", "fontSize": 12}
+# By name: the width of a text is measured apart from the page, where nothing can be inherited.
+FONT = {"fontFamily": "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif", "fontSize": 12}
 
 
 class LiveChart:
@@ -37,11 +38,11 @@ def base_options() -> Options:
     """What every chart has."""
     return {
         "animation": False,
-        "textStyle": _FONT | {"color": INK},
+        "textStyle": FONT | {"color": INK},
         "grid": {"left": 44, "right": 16, "top": 36, "bottom": 28},
         "legend": {
-            **{"top": 0, "left": 0, "itemWidth": 22, "itemHeight": 8, "itemGap": 16, "icon": None},
-            "textStyle": _FONT | {"color": INK},
+            **{"top": 0, "left": 0, "itemWidth": 24, "itemHeight": 8, "itemGap": 18, "itemStyle": {"opacity": 0}},
+            "textStyle": FONT | {"color": INK},
             "inactiveColor": MUTED,
         },
         "tooltip": {
@@ -49,7 +50,7 @@ def base_options() -> Options:
             "confine": True,
             "backgroundColor": CARD,
             "borderColor": LINE,
-            "textStyle": _FONT | {"color": INK},
+            "textStyle": FONT | {"color": INK},
             "axisPointer": {"lineStyle": {"color": MUTED}},
         },
     }
@@ -59,10 +60,10 @@ def value_axis(**options: Any) -> Options:
     """An axis of numbers, upward."""
     return {
         "type": "value",
-        "axisLabel": _FONT | {"color": MUTED},
+        "axisLabel": FONT | {"color": MUTED},
         "splitLine": {"lineStyle": {"color": LINE}},
         "splitNumber": 4,
-        "nameTextStyle": _FONT | {"color": MUTED},
+        "nameTextStyle": FONT | {"color": MUTED},
         **options,
     }
 
@@ -72,7 +73,7 @@ def line_series(name: str, colour: str, data: list[Any], style: str = "solid", w
     return {
         "name": name,
         "type": "line",
-        "showSymbol": False,
+        "symbol": "none",
         "connectNulls": False,
         "color": colour,
         "lineStyle": {"color": colour, "width": width, "type": style},
@@ -80,10 +81,10 @@ def line_series(name: str, colour: str, data: list[Any], style: str = "solid", w
     }
 
 
-def mark_line(value: Mapping[str, float], text: str, colour: str, style: str, position: str) -> Options:
+def mark_line(value: Mapping[str, float], text: str, colour: str, style: str, **label: Any) -> Options:
     """A straight line across the chart, with its meaning beside it."""
     return {
         **value,
         "lineStyle": {"color": colour, "type": style, "width": 1.5},
-        "label": _FONT | {"formatter": text, "color": colour, "position": position},
+        "label": FONT | {"formatter": text, "color": colour, "position": "insideEndTop", **label},
     }

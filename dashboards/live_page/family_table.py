@@ -63,7 +63,8 @@ class FamilyTable:
             for name, label, align, width in shown
         ]
         table = ui.table(columns=fields, rows=[], row_key="key", pagination={"rowsPerPage": _ROWS, "sortBy": "family"})
-        table.props(f'flat binary-state-sort :rows-per-page-options="[{_ROWS}, 100]"').classes("sb-table")
+        table.props(f'flat binary-state-sort rows-per-page-label="Rows" :rows-per-page-options="[{_ROWS}, 100]"')
+        table.classes("sb-table")
         table.add_slot("header-cell", _HEADER_CELL)
         for name, *_ in shown:
             table.add_slot(f"body-cell-{name}", f'<q-td :props="props">{{{{ props.row.{name} }}}}</q-td>')
@@ -85,6 +86,7 @@ class FamilyTable:
         if rows != self._shown:
             self._shown = rows
             self._table.rows = rows
+            self._table.props["hide-bottom"] = len(rows) <= _ROWS
 
 
 def family_title(family: FamilyReading) -> str:
@@ -100,7 +102,7 @@ def family_key(family: FamilyReading) -> str:
 def _row(family: FamilyReading) -> dict[str, Any]:
     title = family_title(family)
     if family.in_breach:
-        mark, icon, contract = "rebound", "trending_up", "breach"
+        mark, icon, contract = "rebound", "warning_amber", "breach"
     elif family.capacity is None:
         mark, icon, contract = "unknown", "help_outline", "too few"
     else:

@@ -1,6 +1,7 @@
 """The fleet table's rows: which of them, in which order, and which page of them."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
@@ -12,6 +13,9 @@ from stream_processors.resilience.metric_spec import AgentStateName
 
 URGENCY: tuple[AgentStateName, ...] = ("rebound", "stalled", "stale", "silent", "unknown", "calm", "ended")
 """The states, by how much they want to be looked at."""
+
+
+_DIGITS = re.compile(r"([0-9]{1,18})")
 
 
 class FleetRow(NamedTuple):
@@ -78,11 +82,21 @@ def filter_rows(rows: Sequence[FleetRow], states: Collection[AgentStateName], te
 
 def sort_rows(rows: Sequence[FleetRow], order: RowOrder) -> list[FleetRow]:
     """The rows in order; what is not known comes last either way, and equals by name."""
-    by_name = sorted(rows, key=lambda row: row.name)
+    by_name = sorted(rows, key=lambda row: natural_order(row.name))
     key = _KEYS.get(order.column, _KEYS["state"])
     known = [row for row in by_name if key(row) is not None]
     unknown = [row for row in by_name if key(row) is None]
     return sorted(known, key=key, reverse=order.descending) + unknown
+
+
+def natural_order(name: str) -> list[tuple[bool, int, str]]:
+    """What names are sorted by, so that robot-9 comes before robot-10.
+
+    >>> sorted(["robot-10", "robot-9", "Robot-1"], key=natural_order)
+    ['Robot-1', 'robot-9', 'robot-10']
+    """
+    parts = _DIGITS.split(name.casefold())
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def page_of(rows: Sequence[FleetRow], page: int, size: int) -> FleetPage:
@@ -112,7 +126,7 @@ def _row(agent: AgentMemory, state: AgentStateName) -> FleetRow:
 
 
 _KEYS: dict[str, Callable[[FleetRow], Any]] = {
-    "name": lambda row: row.name,
+    "name": lambda row: natural_order(row.name),
     "state": lambda row: URGENCY.index(row.state),
     "family": lambda row: f"{row.family}\0{row.method}\0{row.version}" if row.family else None,
     "progress": lambda row: row.progress,

@@ -33,7 +33,8 @@ _PROGRESS_CELL = """
   ><span :style="{ width: props.row.share + '%' }"></span></span> {{ props.row.progress }}</q-td>
 """
 _COST_CELL = """
-<q-td :props="props">{{ props.row.cost }}<div class="sb-under" v-if="props.row.since">{{ props.row.since }}</div></q-td>
+<q-td :props="props"><span class="sb-under sb-since sb-wide" v-if="props.row.since">{{ props.row.since }}</span
+  >{{ props.row.cost }}</q-td>
 """
 _HEADER_CELL = """
 <q-th :props="props">{{ props.col.label }}<q-tooltip v-if="props.col.hint">{{ props.col.hint }}</q-tooltip></q-th>
@@ -56,10 +57,11 @@ class FleetTable:
         self._shown: list[dict[str, Any]] = []
         with ui.element("section").classes("sb-card sb-fleet").props('aria-label="Fleet"'):
             with ui.element("div").classes("sb-bar"):
-                self._filter = StateFilter(self._refilter)
+                ui.label("Fleet").classes("sb-title")
                 self._search = ui.input(placeholder="Find an agent or a family", on_change=self._refilter)
                 self._search.props('dense outlined clearable debounce=200 aria-label="Find an agent or a family"')
                 self._search.classes("sb-search")
+                self._filter = StateFilter(self._refilter)
             self._table = self._make_table()
             self._none = ui.label("No agent is like that.").classes("sb-none")
             self._forgotten = ui.label().classes("sb-note")
@@ -99,7 +101,7 @@ class FleetTable:
         ]
         paging = {"page": 1, "rowsPerPage": self._size, "rowsNumber": 0, "sortBy": "state", "descending": False}
         table = ui.table(columns=columns, rows=[], row_key="token", pagination=paging).classes("sb-table")
-        table.props(f'flat binary-state-sort :rows-per-page-options="{list(_PAGE_SIZES)}"')
+        table.props(f'flat binary-state-sort rows-per-page-label="Rows" :rows-per-page-options="{list(_PAGE_SIZES)}"')
         table.props[":pagination-label"] = _PAGING_LABEL
         table.add_slot("header-cell", _HEADER_CELL)
         table.add_slot("body-cell-name", _NAME_CELL)

@@ -12,7 +12,7 @@ from sinks.label_values import clean_label_value
 from stream_processors.resilience.readings import WindowReading, WindowState
 
 _LOOKS: dict[WindowState, tuple[str, str, str]] = {
-    "open": ("rebound", "trending_up", "open"),
+    "open": ("rebound", "settings_backup_restore", "open"),
     "recovered": ("calm", "check_circle_outline", "recovered"),
     "unrecovered": ("stalled", "report", "unrecovered"),
     "censored": ("unknown", "help_outline", "censored"),

@@ -43,16 +43,16 @@ def annotate(
 
     configure_logging()
     chosen = stream_settings(broker, prefix, settings)
-    grafana = grafana_connection(url, token_file, ca_file)
-    run_until_signalled(
-        lambda stop: annotate_readings(
-            chosen.kafka.bootstrap,
-            stop,
-            grafana,
-            prefix=chosen.prefix,
-            bounds=AnnotationBounds(history_s=3600 * history_h, rate_per_s=rate),
-            ready_file=ready_file,
-            on_ready=lambda address: typer.echo(f"Marks go to {address}"),
-            client_options=chosen.kafka.client_options(),
+    with grafana_connection(url, token_file, ca_file) as grafana:
+        run_until_signalled(
+            lambda stop: annotate_readings(
+                chosen.kafka.bootstrap,
+                stop,
+                grafana,
+                prefix=chosen.prefix,
+                bounds=AnnotationBounds(history_s=3600 * history_h, rate_per_s=rate),
+                ready_file=ready_file,
+                on_ready=lambda address: typer.echo(f"Marks go to {address}"),
+                client_options=chosen.kafka.client_options(),
+            )
         )
-    )

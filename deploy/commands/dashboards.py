@@ -1,7 +1,7 @@
 """`springback dashboards build` and `publish`: the Grafana dashboards as files, and in a Grafana."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from deploy.commands.grafana_options import (
     TokenFileOption,
     grafana_connection,
 )
+
+if TYPE_CHECKING:
+    from dashboards.grafana_publisher import Published
 
 app = typer.Typer(
     name="dashboards",
@@ -88,15 +91,19 @@ def publish(
     from dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
     from dashboards.grafana_publisher import publish_dashboards
 
-    grafana = grafana_connection(url, token_file, ca_file)
-    for done in publish_dashboards(
-        grafana, folder=folder, data_source_uid=data_source or DATA_SOURCE_UID, prometheus=prometheus
-    ):
-        if done.outcome == "missing":
-            typer.echo(
-                f"springback: Grafana has no data source {done.name!r}, so all panels will stay empty: name your "
-                "Prometheus with --prometheus URL, or a data source that there is with --data-source UID",
-                err=True,
-            )
-        else:
-            typer.echo(f"{done.outcome:<9} {done.kind} {done.name}{f': {done.address}' if done.address else ''}")
+    with grafana_connection(url, token_file, ca_file) as grafana:
+        for done in publish_dashboards(
+            grafana, folder=folder, data_source_uid=data_source or DATA_SOURCE_UID, prometheus=prometheus
+        ):
+            _tell(done)
+
+
+def _tell(done: "Published") -> None:
+    if done.outcome == "missing":
+        typer.echo(
+            f"springback: Grafana has no data source {done.name!r}, so all panels will stay empty. Name your "
+            "Prometheus with --prometheus URL, or a data source that there is with --data-source UID",
+            err=True,
+        )
+    else:
+        typer.echo(f"{done.outcome:<9} {done.kind} {done.name}{f': {done.address}' if done.address else ''}")
