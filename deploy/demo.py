@@ -26,6 +26,7 @@ def run_demo(
     seed: int = 0,
     steps_per_second: float = 240.0,
     metrics_port: int = 0,
+    live_port: int = 0,
     settings: WorkerSettings | None = None,
 ) -> list[FamilyRow]:
     """Run it to its end.
@@ -38,6 +39,7 @@ def run_demo(
         seed: of the simulated agents' tasks.
         steps_per_second: of all simulated agents together; the default is slow enough to watch.
         metrics_port: where the metrics are served on 127.0.0.1; 0 takes a free port.
+        live_port: where the live page is, in the same way; without its extra the demo goes on without it.
         settings: of the worker; their prefix is replaced on a broker that is not our own.
 
     Returns:
@@ -55,7 +57,7 @@ def run_demo(
     chosen = settings or WorkerSettings()
     if broker not in ("embedded", "kafka") and not chosen.prefix:
         chosen = msgspec.structs.replace(chosen, prefix=EXTERNAL_PREFIX)
-    with demo_run(broker, console, metrics_port, chosen) as demo:
+    with demo_run(broker, console, metrics_port, live_port, chosen) as demo:
         if source == "babyai":
             run_babyai(demo, episodes, seed, steps_per_second)
         else:

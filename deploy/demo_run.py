@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from deploy.errors import DeployError
 from deploy.family_table_view import family_table_view
+from deploy.live_page_choice import live_page_installed, live_page_line
 from deploy.local_stack import LocalStack
 from producers.kafka_publisher import KafkaPublisher
 from sinks.background_reader import BackgroundReader
@@ -94,29 +95,35 @@ class DemoRun:
         self.console.print(
             f"\n{taught} clean episodes taught the baselines before these {counted}; they are not in the table."
         )
+        page = f"The live page was at {self.stack.live_url}. " if self.stack.live_url else ""
         self.console.print(
-            f"The metrics were at {self.stack.metrics_url}; `springback up` serves them for as long as you like.",
+            f"{page}The metrics were at {self.stack.metrics_url}. `springback up` serves both for as long as you like.",
             soft_wrap=True,
         )
 
 
 @contextmanager
-def demo_run(broker: str, console: Console, metrics_port: int, settings: WorkerSettings) -> Iterator[DemoRun]:
+def demo_run(
+    broker: str, console: Console, metrics_port: int, live_port: int, settings: WorkerSettings
+) -> Iterator[DemoRun]:
     """The pipeline on the chosen broker, for as long as the block.
 
     Args:
         broker: `embedded`, `kafka`, or HOST:PORT of one that runs.
         console: where to tell what happens.
         metrics_port: where the metrics are served on 127.0.0.1; 0 takes a free port.
+        live_port: where the live page is, in the same way.
         settings: of the worker.
 
     Raises:
         DeployError: something is missing, or a part did not start.
     """
-    console.print(f"Starting a broker ({broker}), a worker and the exporter ...")
+    console.print(f"Starting a broker ({broker}), a worker, the exporter and the live page ...")
     readings = MemorySink()
-    with LocalStack(broker, settings, metrics_port=metrics_port) as stack:
-        console.print(f"Kafka:   {stack.broker_address}\nMetrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")
+    page = live_port if live_page_installed() else None
+    with LocalStack(broker, settings, metrics_port=metrics_port, live_port=page) as stack:
+        console.print(f"{live_page_line(stack)}\nKafka:   {stack.broker_address}", markup=False)
+        console.print(f"Metrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")
         options = settings.kafka.client_options()
         reader = BackgroundReader(stack.broker_address, [readings], prefix=settings.prefix, client_options=options)
         columns = (

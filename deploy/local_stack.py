@@ -1,6 +1,6 @@
-"""The whole pipeline on one machine: a broker, the topics, one worker and the exporter, up as long as a block.
+"""The whole pipeline on one machine: broker, topics, one worker, exporter and live page, up as long as a block.
 
-The worker and the exporter are children of this process, so nothing is left running however it ends; temporary files
+All but the broker are children of this process, so nothing is left running however it ends; temporary files
 go with it, or with the next start where it was killed. Logs stay (see ``run_directory.log_directory``).
 """
 
@@ -33,7 +33,7 @@ SPRINGBACK = (sys.executable, "-P", "-c", _LAUNCH.format(root=str(Path(__file__)
 
 
 class LocalStack:
-    """Broker, worker and exporter, from the beginning of a ``with`` block to its end.
+    """Broker, worker, exporter and live page, from the beginning of a ``with`` block to its end.
 
     While the block runs in the main thread, SIGTERM and SIGHUP end it as Ctrl-C does, where nobody handles them yet.
 
@@ -41,6 +41,7 @@ class LocalStack:
         broker: ``embedded``, ``kafka`` or HOST:PORT, as ``open_broker`` takes it.
         settings: The worker's settings; the broker's address in them is replaced by that of the chosen broker.
         metrics_port: Where the exporter listens on 127.0.0.1; 0 takes a free port.
+        live_port: Where the live page is served on 127.0.0.1; 0 takes a free port, and None goes without the page.
         logs: The directory for the logs of all children; a new one, which stays, when not given.
         program: The command that `springback` is, before its arguments.
 
@@ -54,12 +55,14 @@ class LocalStack:
         settings: WorkerSettings | None = None,
         *,
         metrics_port: int = 0,
+        live_port: int | None = None,
         logs: Path | None = None,
         program: Sequence[str] = SPRINGBACK,
     ) -> None:
         self._choice = broker
         self._settings = settings or WorkerSettings()
         self._metrics_port = metrics_port
+        self._live_port = live_port
         self._logs = logs
         self._program = program
         self._open = contextlib.ExitStack()
@@ -79,13 +82,18 @@ class LocalStack:
         return self._ready["export"]["metrics"]
 
     @property
+    def live_url(self) -> str | None:
+        """The address of the live page; None where there is none."""
+        return self._ready["live"]["live"] if "live" in self._ready else None
+
+    @property
     def health_url(self) -> str:
         """The address of the worker's health endpoint; a worker that is started again has another."""
         return self._ready["worker"]["health"]
 
     @property
     def log_directory(self) -> Path:
-        """Where the children write their logs: ``worker.log``, ``export.log`` and that of a broker of ours."""
+        """Where the children write their logs: ``worker.log`` and so on, and that of a broker of ours."""
         return self._logs or Path()
 
     @property
@@ -94,10 +102,10 @@ class LocalStack:
         return self._child("worker").pid
 
     def check(self) -> None:
-        """Raise a DeployError, with the end of its log, if the broker, the worker or the exporter has ended."""
+        """Raise a DeployError, with the end of its log, if the broker or a child has ended."""
         if self._broker is not None:
             self._broker.check()
-        for name in ("worker", "export"):
+        for name in self._names:
             self._child(name).check()
 
     def restart_worker(self) -> None:
@@ -123,7 +131,9 @@ class LocalStack:
             opening.callback(self._stop_children)
             self._start_worker()
             self._start("export", "--port", str(self._metrics_port))
-            for name in ("worker", "export"):
+            if self._live_port is not None:
+                self._start("live", "--port", str(self._live_port))
+            for name in self._names:
                 self._wait_until_ready(name)
             self._open = opening.pop_all()
         return self
@@ -131,6 +141,10 @@ class LocalStack:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         """Stop everything."""
         self._open.close()
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return ("worker", "export") if self._live_port is None else ("worker", "export", "live")
 
     def _start_worker(self) -> None:
         self._start("worker")

@@ -21,9 +21,9 @@ def intensity_chart(history: AgentHistory, spans: Sequence[Span], calm: float, t
     """
     series = [line_series("g", INK, _points(history, "total"), width=2.5)]
     series += [line_series(name, f"var(--sb-{name})", _points(history, name), style, 1.75) for name, style in _CHANNELS]
-    lines = [mark_line({"yAxis": calm}, "re-entry", MUTED, "dashed")]
+    lines = [mark_line({"yAxis": calm}, "re-entry", MUTED, "dashed", position="insideStartTop")]
     if threshold is not None:
-        lines.append(mark_line({"yAxis": threshold}, "alarm", "var(--sb-rebound)", "dashed"))
+        lines.append(mark_line({"yAxis": threshold}, "alarm", "var(--sb-rebound)", "dashed", position="insideStartTop"))
     series[0]["markLine"] = {"silent": True, "symbol": "none", "data": lines}
     return _over_time(history, spans, series, value_axis(min=0))
 

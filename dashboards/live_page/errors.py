@@ -1,7 +1,9 @@
 """The errors of the live page: what keeps it from being served."""
 
+from dashboards.errors import DashboardError
 
-class LivePageError(RuntimeError):
+
+class LivePageError(DashboardError):
     """The live page cannot be served; the message says what to do about it."""
 
 

@@ -12,11 +12,13 @@ import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
 
+from dashboards.live_page.fleet_view import FleetView
 from dashboards.live_page.live_sink import LiveSink
 from dashboards.live_page.login_gate import LoginGate
 from dashboards.live_page.page_address import page_url
 from dashboards.live_page.pages import LivePages
 from dashboards.live_page.reading_thread import run_on_own_thread
+from sinks.agent_state import DEFAULT_TIMES, StateTimes
 from sinks.broker_lag import BrokerLag
 from sinks.lag_watch import watch_lag
 from sinks.reading_topics import ReadingTopics
@@ -45,6 +47,7 @@ async def serve_live_page(
     stop: asyncio.Event,
     *,
     password: str | None = None,
+    times: StateTimes = DEFAULT_TIMES,
     ready_file: Path | None = None,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
@@ -57,10 +60,11 @@ async def serve_live_page(
         listening: where the page is served; closed at the end.
         stop: ends it.
         password: that is asked for; None asks for none.
+        times: after how long an agent is silent, or stalled.
         ready_file: written once the page is served: `{"live": "http://…/"}`.
         on_ready: called at the same moment with the page's address.
     """
-    sink = LiveSink()
+    sink = LiveSink(FleetView(times=times))
     LivePages(sink, settings.kafka.bootstrap, settings.resilience.window).register()
     address = page_url(listening)
     with listening:

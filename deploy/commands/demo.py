@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from deploy.commands.shared_options import LocalBrokerOption, SettingsOption, stream_settings
+from deploy.commands.shared_options import LivePortOption, LocalBrokerOption, SettingsOption, stream_settings
 
 
 def demo(
@@ -19,12 +19,14 @@ def demo(
     metrics_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where the metrics are served on 127.0.0.1; 0 takes a free port.")
     ] = 0,
+    live_port: LivePortOption = 0,
     settings: SettingsOption = None,
 ) -> None:
-    """Run everything on this machine: broker, worker, exporter, and agents that are disturbed. Ends by itself.
+    """Run everything on this machine: broker, worker, exporter, live page, and agents that are disturbed.
 
-    Clean episodes come first, until there is a baseline, then rising stress. Meanwhile the metrics can be looked at; at
-    the end there is a table of what recovering has cost. Nothing is left running, also after Ctrl-C.
+    Clean episodes come first, until there is a baseline, then rising stress. Meanwhile the live page and the metrics
+    can be looked at; at the end there is a table of what recovering has cost. It ends by itself; nothing is left
+    running, also after Ctrl-C.
 
     Example: springback demo --source habitat --broker kafka
     """
@@ -40,5 +42,6 @@ def demo(
         seed=seed,
         steps_per_second=pace,
         metrics_port=metrics_port,
+        live_port=live_port,
         settings=stream_settings(None, None, settings),
     )

@@ -19,6 +19,12 @@ def live(
         Path | None,
         typer.Option(metavar="FILE", dir_okay=False, help="A file with the password that the page asks for."),
     ] = None,
+    silent_after: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="Silence inside an episode that is called silent, or stale.")
+    ] = 60.0,
+    stalled_after: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="Time without progress that is called stalled.")
+    ] = 300.0,
     settings: SettingsOption = None,
     ready_file: ReadyFileOption = None,
 ) -> None:
@@ -31,6 +37,7 @@ def live(
     """
     from dashboards.live_page.live_server import serve_live_page
     from dashboards.live_page.page_address import open_socket, read_password
+    from sinks.agent_state import StateTimes
     from stream_processors.service_log import configure_logging
     from stream_processors.service_run import run_until_signalled
 
@@ -44,6 +51,7 @@ def live(
             listening,
             stop,
             password=password,
+            times=StateTimes(silent_s=silent_after, stalled_s=stalled_after),
             ready_file=ready_file,
             on_ready=lambda address: typer.echo(f"Live page: {address}"),
         )

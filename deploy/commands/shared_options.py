@@ -108,6 +108,16 @@ ValueModelOption = Annotated[
     ),
 ]
 
+LivePortOption = Annotated[
+    int,
+    typer.Option(
+        "--live-port",
+        min=0,
+        max=65535,
+        help="Where the live page is served on 127.0.0.1; 0 takes a free port.",
+    ),
+]
+
 LocalBrokerOption = Annotated[
     str,
     typer.Option(

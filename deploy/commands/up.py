@@ -1,4 +1,4 @@
-"""`springback up`: broker, worker and exporter on this machine."""
+"""`springback up`: broker, worker, exporter and live page on this machine."""
 
 import time
 from typing import Annotated
@@ -8,6 +8,7 @@ import typer
 from deploy.commands.baseline_file import read_baseline
 from deploy.commands.shared_options import (
     BaselineOption,
+    LivePortOption,
     LocalBrokerOption,
     PrefixOption,
     SettingsOption,
@@ -23,25 +24,29 @@ def up(
     metrics_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where the metrics are served on 127.0.0.1; 0 takes a free port.")
     ] = 0,
+    live_port: LivePortOption = 0,
     baseline: BaselineOption = None,
     settings: SettingsOption = None,
 ) -> None:
-    """Run a broker, one worker and the exporter on this machine, until Ctrl-C. Nothing is left running.
+    """Run a broker, one worker, the exporter and the live page on this machine, until Ctrl-C. Nothing is left running.
 
     `embedded` is a small Kafka-compatible broker out of a Python package; `kafka` is a real Apache Kafka, which needs
     Java 17 and Maven; HOST:PORT is one that runs already. Free ports are chosen and printed.
 
     Example: springback up --broker kafka --metrics-port 9464
     """
+    from deploy.live_page_choice import live_page_installed, live_page_line
     from deploy.local_stack import LocalStack
 
     frozen = None if baseline is None else str(baseline.absolute())
     chosen = stream_settings(None, prefix, settings, frozen_baseline=frozen)
     if baseline is not None:
         read_baseline(baseline, chosen.resilience, "--baseline")  # before a broker is started in vain
-    typer.echo("Starting the broker, a worker and the exporter ...")
-    with LocalStack(broker, chosen, metrics_port=metrics_port) as stack:
-        typer.echo(f"Kafka:   {stack.broker_address}\nMetrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")
+    typer.echo("Starting the broker, a worker, the exporter and the live page ...")
+    page = live_port if live_page_installed() else None
+    with LocalStack(broker, chosen, metrics_port=metrics_port, live_port=page) as stack:
+        typer.echo(f"{live_page_line(stack)}\nKafka:   {stack.broker_address}")
+        typer.echo(f"Metrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")
         typer.echo("Ctrl-C stops all of it.")
         try:
             while True:

@@ -19,6 +19,7 @@ COMMANDS = (
     "worker",
     "judge",
     "export",
+    "live",
     "topics",
     "record",
     "replay",

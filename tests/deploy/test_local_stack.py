@@ -34,7 +34,8 @@ if os.environ.get("STAND_IN_FAILS") == name:
 settings = Path(options["--settings"]).read_text()
 environment = json.dumps({key: value for key, value in os.environ.items() if key.startswith("SPRINGBACK_")})
 ready = {"worker": {"health": f"health of {os.getpid()}", "settings": settings, "environment": environment},
-         "export": {"metrics": "metrics at port " + options.get("--port", "")}}[name]
+         "export": {"metrics": "metrics at port " + options.get("--port", "")},
+         "live": {"live": "page at port " + options.get("--port", "")}}[name]
 part = Path(options["--ready-file"] + ".part")
 part.write_text(json.dumps(ready))
 part.rename(options["--ready-file"])
@@ -74,7 +75,7 @@ def stack(program: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Local
     monkeypatch.setenv("SPRINGBACK_PREFIX", "elsewhere.")
     monkeypatch.setenv("SPRINGBACK_KAFKA__SASL_USERNAME", "somebody")
     monkeypatch.setenv("SPRINGBACK_DEBUG", "1")
-    with LocalStack("embedded", SETTINGS, metrics_port=4711, program=program) as stack:
+    with LocalStack("embedded", SETTINGS, metrics_port=4711, live_port=4712, program=program) as stack:
         yield stack
 
 
@@ -104,7 +105,7 @@ def test_the_children_are_told_everything_by_their_settings_file(stack: LocalSta
     assert settings["kafka"]["bootstrap"] == stack.broker_address
     assert (settings["prefix"], settings["partitions"]) == ("here.", 2)
     assert json.loads(told["environment"]) == {"SPRINGBACK_DEBUG": "1"}
-    assert stack.metrics_url == "metrics at port 4711"
+    assert (stack.metrics_url, stack.live_url) == ("metrics at port 4711", "page at port 4712")
     assert stack.health_url == f"health of {stack.worker_pid}"
     stack.check()
 
@@ -122,12 +123,12 @@ def test_the_worker_can_be_started_again(stack: LocalStack) -> None:
     stack.check()
 
 
-@pytest.mark.parametrize("name", ["worker", "export"])
+@pytest.mark.parametrize("name", ["worker", "export", "live"])
 def test_a_child_that_does_not_start_is_told_and_all_the_rest_is_stopped(
     name: str, program: list[str], monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     monkeypatch.setenv("STAND_IN_FAILS", name)
-    stack = LocalStack("embedded", program=program)
+    stack = LocalStack("embedded", live_port=0, program=program)
     expected = rf"(?s)`springback {name}` ended with exit code 1\..*/{name}\.log:.*\| {name} has no wish to start"
     with pytest.raises(ChildFailedError, match=expected) as caught, stack:
         pass
@@ -140,6 +141,7 @@ def test_a_child_that_does_not_start_is_told_and_all_the_rest_is_stopped(
 def test_nothing_but_the_logs_is_left_after_the_block(stack: LocalStack, program: list[str], temporary: Path) -> None:
     with LocalStack(program=program) as other:
         pids = [other.worker_pid, other._child("export").pid]
+        assert other.live_url is None
     assert not any(map(exists, pids))
     assert {path.name for path in other.log_directory.iterdir()} == {
         *("embedded-broker.log", "worker.log", "export.log", "owner.lock")
