@@ -28,7 +28,7 @@ COMMANDS = (
     "fit-value",
     "schema",
 )
-GROUPS = (("baseline", "export"), ("baseline", "import"))
+GROUPS = (("alerts", "export"), ("baseline", "export"), ("baseline", "import"))
 
 
 def raised_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

@@ -146,13 +146,15 @@ class FleetTraffic:
         if agent == "calm-1" and step == STEPS - 1:
             self._publish(agent, encode_msgpack(self._frame(header, [step], end="success")))
             return self._header(header.family, 0, agent=agent), 0
+        stop = step + 1
         changes: dict[str, Any] = {}
-        if agent == "slow-1" and step > 5:
-            changes = {"progress": 0.3, "planning_s": 4.0, "retries": 3.0}
+        if agent == "slow-1":
+            # Soon past the lag after which the change of stability from step to step is known.
+            stop, changes = step + 8, {"progress": 0.3, "planning_s": 4.0, "retries": 3.0}
         elif agent in BRAVE:
             changes = {"progress": min(0.9, step / 500)}
-        self._publish(agent, encode_msgpack(self._frame(header, [step], **changes)))
-        return header, step + 1
+        self._publish(agent, encode_msgpack(self._frame(header, range(step, stop), **changes)))
+        return header, stop
 
     def _whole_episode(
         self,

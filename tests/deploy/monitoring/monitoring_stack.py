@@ -34,6 +34,7 @@ _SEEN = (
     *(f"count(springback_stress_level_sufficient{{family='{family}'}} == 1) >= 5" for family in FAMILIES),
     "springback_policy_stability_beta",
     "springback_agent_in_rebound == 1",
+    "springback_agent_beta_step",
     "springback_navigation_spl_ratio",
     "springback_dead_letters_total",
     "springback_clock_resets_total > 0",

@@ -18,7 +18,7 @@ EXPRESSIONS = [
     pytest.param(rule["expr"], id=rule.get("record") or f"{rule['alert']}-{rule['labels']['severity']}")
     for rule in (*rules(RECORDING_RULES), *alerts())
 ]
-ADDED_LABELS = {"job", "instance"}  # by Prometheus
+ADDED_LABELS = {"job", "instance", "le"}  # by Prometheus
 ANY_LABEL = {label for spec in SPECS.values() for label in spec.labels} | ADDED_LABELS
 
 
