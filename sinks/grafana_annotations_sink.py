@@ -89,13 +89,14 @@ class GrafanaAnnotationsSink:
                 mark = breach_mark(reading)
             case _:
                 return
-        if mark is None or (mark.end_ms or mark.start_ms) < 1000 * (self._clock() - self._bounds.history_s):
+        if mark is None or (mark.end_ms or mark.start_ms or 0) < 1000 * (self._clock() - self._bounds.history_s):
             return
         waiting = self._pending.get(mark.identity)
         if waiting is None:
             self._pending[mark.identity] = mark
         elif not waiting.closed:
-            self._pending[mark.identity] = mark._replace(start_ms=min(mark.start_ms, waiting.start_ms))
+            starts = [start for start in (waiting.start_ms, mark.start_ms) if start is not None]
+            self._pending[mark.identity] = mark._replace(start_ms=min(starts, default=None))
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
         """A dead letter has no mark."""
@@ -133,16 +134,17 @@ class GrafanaAnnotationsSink:
         if known is None and not self._is_surely_new(mark):
             self._find(0, 0, (mark.kind, mark.identity), 1)
             known = self._known.get(key)
-        if known is None:
-            if mark.kind == BREACH_TAG and mark.closed:
-                return  # when it began is not known
+        if known is None and mark.start_ms is None:
+            self._known.put(key, _Known(0, closed=True))  # nothing can be drawn, and nobody need ask again
+        elif known is None:
             self._create(mark)
         elif mark.closed and not known.closed:
             self._draw_to_end(mark, known)
 
     def _is_surely_new(self, mark: Mark) -> bool:
-        forgetful = len(self._known) >= self._bounds.remembered
-        return not forgetful and self._known_since_ms is not None and mark.start_ms >= self._known_since_ms
+        if self._known_since_ms is None or mark.start_ms is None or len(self._known) >= self._bounds.remembered:
+            return False
+        return mark.start_ms >= self._known_since_ms
 
     def _find(self, from_ms: float, to_ms: float, tags: Sequence[str], limit: int) -> list[dict[str, Any]]:
         """The annotations with all of these tags, which are remembered."""

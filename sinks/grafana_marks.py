@@ -26,11 +26,14 @@ _LONGEST_TAGS = 480
 
 
 class Mark(NamedTuple):
-    """One annotation. Times are milliseconds since 1970; `end_ms` is None while it is open."""
+    """One annotation. Times are milliseconds since 1970.
+
+    `start_ms` is None where only the end is known, `end_ms` while it is open.
+    """
 
     kind: str
     identity: str
-    start_ms: int
+    start_ms: int | None
     end_ms: int | None
     tags: tuple[str, ...]
     text: str
@@ -75,7 +78,7 @@ def window_mark(window: WindowReading) -> Mark:
 
 
 def breach_mark(family: FamilyReading) -> Mark | None:
-    """The family's latest breach of its stress capacity, from or to the time of the reading; None without any."""
+    """The family's latest breach of its stress capacity: it begins or ends with the reading. None without any."""
     if not family.breaches:
         return None
     name = " / ".join((family.family, family.method, family.version))
@@ -90,7 +93,8 @@ def breach_mark(family: FamilyReading) -> Mark | None:
     else:
         told = f"{name}: stress capacity breach {family.breaches} is over."
     now_ms = _milliseconds(family.updated_s)
-    return Mark(BREACH_TAG, identity, now_ms, None if family.in_breach else now_ms, tags, _plain(told))
+    start_ms, end_ms = (now_ms, None) if family.in_breach else (None, now_ms)
+    return Mark(BREACH_TAG, identity, start_ms, end_ms, tags, _plain(told))
 
 
 def identity_of(tags: Iterable[str]) -> str | None:

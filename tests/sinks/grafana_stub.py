@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import json
 import re
+import ssl
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -161,9 +162,16 @@ _ROUTES: dict[tuple[str, str], Callable[..., Answer]] = {
 }
 
 
+class _Server(ThreadingHTTPServer):
+    """One that says nothing when a client gives up."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass
+
+
 @contextlib.contextmanager
-def serve(stub: GrafanaStub) -> Iterator[GrafanaStub]:
-    """Serve it on a free port for as long as the block runs; its address is in `url`."""
+def serve(stub: GrafanaStub, tls: ssl.SSLContext | None = None) -> Iterator[GrafanaStub]:
+    """Serve it on a free port for as long as the block runs, over TLS or plainly; its address is in `url`."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -185,10 +193,12 @@ def serve(stub: GrafanaStub) -> Iterator[GrafanaStub]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    stub.url = f"http://127.0.0.1:{server.server_port}"
+    stub.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
     try:
         yield stub
     finally:
