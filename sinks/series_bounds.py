@@ -33,7 +33,7 @@ class SeriesBounds(NamedTuple):
         reasons: distinct reasons of dead letters.
         partitions: partitions with series of their own.
         remembered: identities remembered of each kind of reading, about 150 bytes each.
-        remembered_agents: agents whose last counts are remembered, some 2 kB each.
+        remembered_agents: agents whose last counts are remembered, some 1 kB each.
         remembered_families: families (by method and version) whose latest reading is kept, some 10 kB each.
     """
 

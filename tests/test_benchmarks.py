@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.exporter_load import Minute, broken_bounds
+
 ROOT = Path(__file__).parents[1]
 
 
-def bench(*options: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "tests.benchmarks", *options]
+def bench(*options: str, program: str = "tests.benchmarks") -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", program, *options]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -34,3 +36,21 @@ def test_a_frame_size_that_is_none_is_wrong_usage() -> None:
     ran = bench("--sizes", "1,0")
     assert ran.returncode == 2
     assert "expected numbers from 1 to" in ran.stderr
+
+
+def test_the_exporter_under_a_short_load_keeps_its_bounds(tmp_path: Path) -> None:
+    written = tmp_path / "load.json"
+    ran = bench("--quick", "--json", str(written), program="tests.benchmarks.exporter_load")
+    found = json.loads(written.read_text())
+    assert (ran.returncode, found["broken"]) == (0, []), ran.stdout + ran.stderr
+    (minute,) = found["minutes"]
+    assert 0 < minute["series"] <= found["cap"]
+    assert minute["agents"] > 200
+    assert found["ratio"] > 0
+
+
+def test_a_bound_that_does_not_hold_is_told() -> None:
+    minute = Minute(minute=1, agents=1, readings=1, series=101, page_s=0.1, slowest_page_s=1.5, memory_mb=106.0)
+    told = broken_bounds([minute], start_mb=100.0, cap=100)
+    assert [words.split()[0] for words in told] == ["101", "a", "memory"]
+    assert broken_bounds([minute._replace(series=100, slowest_page_s=0.9, memory_mb=104.0)], 100.0, 100) == []

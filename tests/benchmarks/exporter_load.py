@@ -1,0 +1,227 @@
+"""`python -m tests.benchmarks.exporter_load`: whether the exporter's bounds hold under a fleet that comes and goes."""
+
+import gc
+import gzip
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NamedTuple
+from urllib.request import ProxyHandler, Request, build_opener
+
+import msgspec
+import typer
+from prometheus_client import CollectorRegistry, Gauge
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from sinks.metrics_server import metrics_server
+from sinks.prometheus_sink import PrometheusSink
+from sinks.series_bounds import SeriesBounds
+from sinks.sink import DeadLetter
+from tests.benchmarks.fleet_readings import MadeUpFleet
+
+RENDER_BOUND_S = 1.0
+GROWTH_BOUND = 0.05
+_START_S = 1_700_000_000.0
+_SCRAPE_EVERY_S = 5.0
+_OPENER = build_opener(ProxyHandler({}))
+_HEADERS = {"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"}
+
+
+class Minute(NamedTuple):
+    """What was seen in a minute: the most series, page times in seconds, MB of memory at its end."""
+
+    minute: int
+    agents: int
+    readings: int
+    series: int
+    page_s: float
+    slowest_page_s: float
+    memory_mb: float
+
+
+class Page(NamedTuple):
+    """One answer of the metrics server."""
+
+    seconds: float
+    series: int
+
+
+def scrape(address: str) -> Page:
+    """Ask for the page as Prometheus does, and time the answer."""
+    gc.collect()
+    begun = time.perf_counter()
+    with _OPENER.open(Request(address, headers=_HEADERS), timeout=60) as answer:
+        body = answer.read()
+    took = time.perf_counter() - begun
+    lines = gzip.decompress(body).splitlines()
+    return Page(took, sum(not line.startswith(b"#") for line in lines))
+
+
+def memory_mb() -> float:
+    """The resident memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+class Load:
+    """A sink behind its server, a fleet before it, and a clock that runs faster than ours.
+
+    Args:
+        agents: agents at any time.
+        families: families that they are divided over.
+        speed: seconds of the fleet's time in one of ours; each agent takes a step in one of ours.
+        leaving: share of the agents that leave in one of our seconds.
+        bounds: the exporter's.
+    """
+
+    def __init__(self, agents: int, families: int, speed: float, leaving: float, bounds: SeriesBounds) -> None:
+        self.now_s = _START_S
+        self.speed = speed
+        self.readings = 0
+        self.fleet = MadeUpFleet(agents, families, leaving)
+        self.registry = CollectorRegistry()
+        self.bounds = bounds
+        self.sink = PrometheusSink(self.registry, bounds=self.bounds, clock=lambda: self.now_s)
+        self.sink.caught_up()
+
+    def tick(self) -> None:
+        """One of our seconds."""
+        self.now_s += self.speed
+        for reading in self.fleet.tick(self.now_s):
+            self.sink.write(reading)
+            self.readings += 1
+        self.sink.show_frames_behind(dict.fromkeys(range(8), 3))
+
+    def fill_memory(self) -> Iterator[float]:
+        """Bring the memory to where it is after months: all that is remembered, full. Yields the share done."""
+        # Each agent of the crowd begins one episode and opens one window; two of three end it.
+        crowd = MadeUpFleet(self.bounds.remembered_agents // 10, 1, leaving=1.0, opening=1.0)
+        most = self.bounds.remembered * 3 // 2
+        for number in range(self.bounds.remembered):
+            self.sink.write_dead_letter(DeadLetter("late", number.to_bytes(16, "big")))
+        while crowd.arrived <= most:
+            self.now_s += self.speed
+            for reading in crowd.tick(self.now_s):
+                self.sink.write(reading)
+            yield min(1.0, crowd.arrived / most)
+        self.now_s += 2 * 86_400.0  # of that crowd nobody is left
+
+
+def plain_page_s(series: int) -> float:
+    """The page time of so many plain gauges of Prometheus' client, the median of five."""
+    registry = CollectorRegistry()
+    gauge = Gauge("plain", "As many series.", ["agent", "state"], registry=registry)
+    for number in range(series):
+        gauge.labels(f"robot-{number // 7:06d}", str(number % 7)).set(number / 3)
+    with metrics_server(registry, "127.0.0.1", 0) as address:
+        return statistics.median(scrape(address).seconds for _ in range(5))
+
+
+def minutes_of(load: Load, minutes: int, minute_s: float, progress: Progress) -> Iterator[Minute]:
+    """Run for so long, and say after each minute how it was."""
+    task = progress.add_task("load", total=minutes * minute_s)
+    with metrics_server(load.registry, "127.0.0.1", 0) as address:
+        for minute in range(1, minutes + 1):
+            pages: list[Page] = []
+            begun, before = time.monotonic(), load.readings
+            scraped = -_SCRAPE_EVERY_S
+            while (since := time.monotonic() - begun) < minute_s:
+                load.tick()
+                if since - scraped >= _SCRAPE_EVERY_S:
+                    scraped = since
+                    pages.append(scrape(address))
+                progress.update(task, completed=minute_s * (minute - 1) + since)
+                time.sleep(max(0.0, 1.0 - (time.monotonic() - begun - since)))
+            times = [page.seconds for page in pages]
+            progress.update(task, completed=minute_s * minute)
+            yield Minute(
+                minute=minute,
+                agents=load.fleet.arrived,
+                readings=load.readings - before,
+                series=max(page.series for page in pages),
+                page_s=statistics.median(times),
+                slowest_page_s=max(times),
+                memory_mb=memory_mb(),
+            )
+
+
+def found_table(found: list[Minute], start_mb: float) -> Table:
+    """What was seen, minute by minute."""
+    table = Table(title=f"Exporter under load (memory after filling: {start_mb:.0f} MB)")
+    for heading in ("minute", "agents so far", "readings", "series", "page", "slowest page", "memory"):
+        table.add_column(heading, justify="right")
+    for row in found:
+        times = f"{1000 * row.page_s:.0f} ms", f"{1000 * row.slowest_page_s:.0f} ms"
+        counts = f"{row.agents:,}", f"{row.readings:,}", f"{row.series:,}"
+        table.add_row(str(row.minute), *counts, *times, f"{row.memory_mb:.0f} MB")
+    return table
+
+
+def broken_bounds(found: list[Minute], start_mb: float, cap: int) -> list[str]:
+    """Which bounds did not hold, in words."""
+    series, slowest = max(row.series for row in found), max(row.slowest_page_s for row in found)
+    growth = found[-1].memory_mb / start_mb - 1
+    broken = []
+    if series > cap:
+        broken.append(f"{series:,} series, stated are at most {cap:,}")
+    if slowest >= RENDER_BOUND_S:
+        broken.append(f"a page took {slowest:.2f} s, bound {RENDER_BOUND_S:g} s")
+    if growth > GROWTH_BOUND:
+        broken.append(f"memory grew by {100 * growth:.1f} %, bound {100 * GROWTH_BOUND:g} %")
+    return broken
+
+
+def exporter_load(
+    minutes: Annotated[int, typer.Option(min=1, help="How long, after memory is filled.")] = 10,
+    agents: Annotated[int, typer.Option(min=1, help="Agents at any time.")] = 5000,
+    families: Annotated[int, typer.Option(min=1, help="Families that they are divided over.")] = 20,
+    speed: Annotated[float, typer.Option(min=1, help="Seconds of the fleet's time in one of ours.")] = 6.0,
+    leaving: Annotated[float, typer.Option(min=0, max=1, help="Share that leaves, and comes, in a second.")] = 0.005,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write the figures here too.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Some seconds of a small fleet: whether it works.")] = False,
+) -> None:
+    """Hold the exporter to its bounds: series, page time, memory. Ends with 1 if one does not hold.
+
+    Memory is filled first with all that the exporter remembers, as after months of use; from then on it must be flat.
+    A page is asked for every five seconds as Prometheus does it, over HTTP with gzip; the ratio says what it costs
+    beside a page of as many plain gauges of Prometheus' client, on any machine.
+    """
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    bar = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    minute_s, bounds = 60.0, SeriesBounds()
+    if quick:
+        minutes, minute_s, agents = 1, 2.0, min(agents, 200)
+        bounds = SeriesBounds(agents=20, remembered=1_000, remembered_agents=1_000)
+    load = Load(agents, families, speed, leaving, bounds)
+    with Progress(*bar, console=Console(stderr=True)) as progress:
+        task = progress.add_task("fill memory", total=1.0)
+        for share in load.fill_memory():
+            progress.update(task, completed=share)
+        for _ in range(5):
+            load.tick()
+            list(load.registry.collect())
+        gc.collect()
+        start_mb = memory_mb()
+        found = list(minutes_of(load, minutes, minute_s, progress))
+    ratio = statistics.median(row.page_s for row in found) / plain_page_s(found[-1].series)
+    console.print(found_table(found, start_mb))
+    console.print(f"Series at most: {load.bounds.series:,} stated. Page against as many plain gauges: {ratio:.2f}.")
+    broken = broken_bounds(found, start_mb, load.bounds.series)
+    if json_file is not None:
+        figures = {"start_mb": start_mb, "cap": load.bounds.series, "ratio": ratio, "minutes": found, "broken": broken}
+        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+    for told in broken:
+        console.print(f"Broken: {told}.")
+    raise typer.Exit(1 if broken else 0)
+
+
+if __name__ == "__main__":
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+    app.command()(exporter_load)
+    app(prog_name="exporter_load")
