@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.benchmarks.exporter_load import Minute, broken_bounds
 
@@ -53,4 +54,5 @@ def test_a_bound_that_does_not_hold_is_told() -> None:
     minute = Minute(minute=1, agents=1, readings=1, series=101, page_s=0.1, slowest_page_s=1.5, memory_mb=106.0)
     told = broken_bounds([minute], start_mb=100.0, cap=100)
     assert [words.split()[0] for words in told] == ["101", "a", "memory"]
-    assert broken_bounds([minute._replace(series=100, slowest_page_s=0.9, memory_mb=104.0)], 100.0, 100) == []
+    held = replace(minute, series=100, slowest_page_s=0.9, memory_mb=104.0)
+    assert broken_bounds([held], start_mb=100.0, cap=100) == []

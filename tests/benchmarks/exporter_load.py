@@ -31,7 +31,7 @@ _OPENER = build_opener(ProxyHandler({}))
 _HEADERS = {"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"}
 
 
-class Minute(NamedTuple):
+class Minute(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen in a minute: the most series, page times in seconds, MB of memory at its end."""
 
     minute: int
