@@ -17,11 +17,11 @@ class MetricsAddressError(SinkError):
     """The metrics page cannot be served at the address that was given."""
 
 
-class CertificateError(SinkError):
+class CertificateError(SinkError, ValueError):
     """The certificate of the metrics server, or its key, cannot be used."""
 
 
-class AuthFileError(SinkError):
+class AuthFileError(SinkError, ValueError):
     """The file that says who may read the metrics page cannot be used."""
 
 
