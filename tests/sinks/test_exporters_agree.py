@@ -13,6 +13,7 @@ Make = Callable[..., Any]
 Partitions = list[list[Reading]]
 
 AGENTS = ("robot-0", "robot-1", "robot-2", "robot-3")
+FAMILIES = ("navigation", "assembly")
 
 
 class Fleet:
@@ -21,23 +22,24 @@ class Fleet:
     def __init__(self, data: st.DataObject, **make: Make) -> None:
         self._draw, self._make = data.draw, make
         self.windows: list[Reading] = []
-        self.summaries: list[Reading] = []
+        self.summaries: dict[str, list[Reading]] = {family: [] for family in FAMILIES}
         self.statuses: dict[str, list[Reading]] = {agent: [] for agent in AGENTS}
         self._open: dict[str, dict[str, EpisodeStatus]] = {agent: {} for agent in AGENTS}
 
     def partitions(self, *, compacted: bool = False) -> Partitions:
         """All partitions; the topic of statuses may have kept only the latest of each agent."""
         statuses = [told[-1:] if compacted else told for told in self.statuses.values()]
-        return [self.windows, self.summaries, *statuses]
+        return [self.windows, *self.summaries.values(), *statuses]
 
     def run(self, agent: str, episode: str, at_s: float) -> None:
         """One episode of an agent, from its beginning to where it has come."""
         make, draw = self._make, self._draw
-        traits = EpisodeTraits(family=draw(st.sampled_from(["navigation", "assembly"])), task="t")
+        family = draw(st.sampled_from(FAMILIES))
+        traits = EpisodeTraits(family=family, task="t")
         key: dict[str, Any] = {"agent": agent, "episode": episode, "traits": traits}
         ends, opens = draw(st.booleans()), draw(st.booleans())
         cost = 1.0 if opens else None
-        self.summaries.append(make["begun"](**key))
+        self.summaries[family].append(make["begun"](**key))
         if opens:
             self.windows.append(make["window"](**key, state="open", departure_time_s=at_s))
         for n in range(draw(st.integers(1, 3))):
@@ -46,7 +48,7 @@ class Fleet:
         if ends:
             if opens:
                 self.windows.append(make["window"](**key))
-            self.summaries.append(make["summary"](**key, ended_s=at_s + 4, stability_loss=2.0))
+            self.summaries[family].append(make["summary"](**key, ended_s=at_s + 4, stability_loss=2.0))
             del self._open[agent][episode]
             self._tell(agent, at_s + 4, progress_s=at_s + 4)
 
