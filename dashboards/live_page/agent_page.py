@@ -10,6 +10,7 @@ from dashboards.live_page.page_text import NOTHING, ago, figure, group_name, per
 from dashboards.live_page.pipeline_panel import stat
 from dashboards.live_page.state_chips import StateChip
 from dashboards.live_page.window_list import WindowList
+from dashboards.live_page.window_memory import newest_first
 from sinks.label_values import clean_label_value
 from stream_processors.resilience.rebound_window import WindowConfig
 
@@ -62,7 +63,7 @@ class AgentPage:
             self._chip.show(view.state_of(agent, now_s))
             self._show_stats(agent, now_s)
             self._show_charts(agent)
-            self._windows.show(sorted(agent.windows.values(), key=lambda w: -w.departure_time_s))
+            self._windows.show(newest_first(agent.windows.values()))
 
     def _show_charts(self, agent: AgentMemory) -> None:
         self._charts.set_visibility(len(agent.history) > 0)

@@ -20,9 +20,7 @@ class StateLook(NamedTuple):
 
 
 STATE_LOOKS: dict[AgentStateName, StateLook] = {
-    "rebound": StateLook(
-        "in rebound", "settings_backup_restore", "It has departed from its baseline."
-    ),
+    "rebound": StateLook("in rebound", "settings_backup_restore", "It has departed from its baseline."),
     "stalled": StateLook("stalled", "hourglass_bottom", "It takes steps, but its progress does not rise."),
     "stale": StateLook("stale", "repeat", "Its link repeats itself: messages come, but no new step."),
     "silent": StateLook("silent", "sensors_off", "It has an episode open, and nothing comes from it."),

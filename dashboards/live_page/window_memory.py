@@ -1,5 +1,7 @@
 """The rebound windows that were heard of lately, over all agents."""
 
+from collections.abc import Iterable
+
 from sinks.bounded_memory import BoundedMemory, fingerprint
 from stream_processors.resilience.readings import WindowReading
 
@@ -29,4 +31,9 @@ class WindowMemory:
 
     def newest_first(self) -> list[WindowReading]:
         """All of them, by the time of the departure."""
-        return sorted(self._windows.values(), key=lambda w: (-w.departure_time_s, w.key, w.number))
+        return newest_first(self._windows.values())
+
+
+def newest_first(windows: Iterable[WindowReading]) -> list[WindowReading]:
+    """Windows by the time of the departure; those of one moment in an order that is always the same."""
+    return sorted(windows, key=lambda w: (-w.departure_time_s, w.key.agent, w.key.session, w.key.episode, -w.number))

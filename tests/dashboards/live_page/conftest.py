@@ -1,0 +1,98 @@
+"""A real `springback live` on an embedded broker, and a headless Chromium to look at it."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
+
+from stream_processors.topics import declare_topics
+from tests.dashboards.live_page.fake_fleet import ReadingSender, run_apart
+from tests.dashboards.live_page.live_process import LiveProcess
+
+_ARGUMENTS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium, of the system: nothing is downloaded. No longer than a module, for `asyncio.run` fails meanwhile."""
+    program = shutil.which("chromium")
+    if program is None:
+        message = "Chromium is not installed (Debian: apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=list(_ARGUMENTS))
+        yield chromium
+        chromium.close()
+
+
+def watch(page: Page, complaints: list[str], address: str, faults_allowed: bool) -> None:
+    """Note what the page asks of anybody but its own server, and what it complains of."""
+    origin = "/".join(address.split("/")[:3]) + "/"
+    own = (origin, origin.replace("http", "ws"), "data:", "blob:")
+
+    def asked(url: str) -> None:
+        if not url.startswith(own):
+            complaints.append(f"asked {url}")
+
+    def told(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not faults_allowed:
+            complaints.append(message.text)
+
+    def spoke(dialog: Dialog) -> None:
+        complaints.append(f"dialog {dialog.message}")
+        dialog.dismiss()
+
+    page.on("request", lambda request: asked(request.url))
+    page.on("websocket", lambda socket: asked(socket.url))
+    page.on("console", told)
+    page.on("dialog", spoke)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens an address in a fresh browser; what the page asks of others, and what it complains of, fails the test."""
+    complaints: list[str] = []
+    with ExitStack() as contexts:
+
+        def open_address(address: str, *, faults_allowed: bool = False, width: int = 1280) -> Page:
+            context = browser.new_context(viewport={"width": width, "height": 900})
+            contexts.callback(context.close)
+            page = context.new_page()
+            watch(page, complaints, address, faults_allowed)
+            page.goto(address)
+            return page
+
+        yield open_address
+    assert complaints == []
+
+
+@pytest.fixture
+def prefix() -> str:
+    """What this test's topics begin with."""
+    return f"live-{uuid.uuid4().hex[:8]}-"
+
+
+@pytest.fixture
+def live(embedded_broker: str, prefix: str, tmp_path: Path) -> Iterator[LiveProcess]:
+    """The page, over topics of its own."""
+    run_apart(lambda: declare_topics(embedded_broker, prefix=prefix, partitions=2))
+    with LiveProcess(embedded_broker, prefix, tmp_path) as process:
+        yield process
+
+
+@pytest.fixture
+def sender(live: LiveProcess) -> Iterator[ReadingSender]:
+    """Sends readings to the page's topics."""
+    with ReadingSender(live.broker, live.prefix) as sender:
+        yield sender

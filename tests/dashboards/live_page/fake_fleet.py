@@ -1,0 +1,177 @@
+"""Readings of a made-up fleet, and a way to send them from tests whose own thread belongs to the browser."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self, TypeVar
+
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
+
+from sinks.reading_topics import ReadingTopics
+from stream_processors.resilience.family_readings import (
+    ContractThresholds,
+    ExtensibilityRatios,
+    FamilyReading,
+    StressMargin,
+)
+from stream_processors.resilience.readings import (
+    AgentCounts,
+    AgentStatus,
+    ChannelCosts,
+    EpisodeKey,
+    EpisodeStatus,
+    EpisodeSummary,
+    EpisodeTraits,
+    OpenWindow,
+    Reading,
+    WindowReading,
+    encode_reading,
+)
+
+DEADLINE_S = 30.0
+T = TypeVar("T")
+
+
+def traits(family: str = "navigation", method: str = "reflexion") -> EpisodeTraits:
+    return EpisodeTraits(family=family, task="kitchen-041", method=method, version="1.4", stress=0.4)
+
+
+def status(
+    agent: str,
+    step: int = 10,
+    *,
+    family: str = "navigation",
+    seen_s: float | None = None,
+    departed: int | None = None,
+    cost: float = 0.0,
+    intensity: float | None = 0.5,
+    ended: bool = False,
+    **fields: Any,
+) -> AgentStatus:
+    """An agent that has taken so many steps; in a rebound window where it has departed."""
+    seen_s = time.time() if seen_s is None else seen_s
+    window = None
+    if departed is not None:
+        window = OpenWindow(
+            number=0, cause="effort", departure_step=departed, departure_time_s=seen_s, recovery_cost=cost
+        )
+    episode = EpisodeStatus(
+        key=EpisodeKey(agent, "boot", "1"),
+        traits=traits(family),
+        step=step,
+        steps=step + 1,
+        unscored_steps=0,
+        progress=min(1.0, step / 60),
+        propositions=min(1.0, step // 15 / 4),
+        mode="navigate",
+        intensity=intensity,
+        intensity_by_channel=None if intensity is None else (intensity, 1.3 * intensity, 0.6 * intensity),
+        window=window,
+    )
+    base: dict[str, Any] = {
+        **{"agent": agent, "session": "boot", "producer": agent, "seen_s": seen_s, "time_s": seen_s},
+        **{"clock_skew_s": 0.0, "counts": AgentCounts(steps=step + 1), "episodes": () if ended else (episode,)},
+    }
+    return AgentStatus(**(base | fields))
+
+
+def window(agent: str, number: int = 0, **fields: Any) -> WindowReading:
+    """A rebound window, recovered: from step 41 to step 52."""
+    base: dict[str, Any] = {
+        **{"key": EpisodeKey(agent, "boot", "1"), "traits": traits(), "number": number, "state": "recovered"},
+        **{"cause": "effort", "departure_step": 41, "alarm_step": 44, "reentry_step": 52, "departure_time_s": 1000.0},
+        **{"reentry_time_s": 1012.0, "departure_mode": "navigate", "departure_progress_bin": 4, "lost_cycles": 6.25},
+        **{"departure_residual_bin": 2, "length_steps": 12, "length_s": 12.0, "peak": 5.5, "recovery_cost": 2.75},
+        "costs": ChannelCosts(cognitive=0.4, physical=2.25, debt=0.3),
+    }
+    return WindowReading(**(base | fields))
+
+
+def summary(agent: str, episode: str = "1") -> EpisodeSummary:
+    return EpisodeSummary(
+        key=EpisodeKey(agent, "boot", episode),
+        traits=traits(),
+        outcome="success",
+        steps=60,
+        unscored_steps=0,
+        windows=1,
+        recovery_cost=2.75,
+        costs=ChannelCosts(),
+        lost_cycles=6.25,
+        window_steps=12,
+        final_progress=1.0,
+        final_propositions=1.0,
+        violation=0.0,
+        started_s=1.0,
+        ended_s=61.0,
+    )
+
+
+def family(name: str = "navigation", sequence: int = 1, **fields: Any) -> FamilyReading:
+    """A family that keeps its contract up to stress 0.4; at 0.8 too few episodes are known."""
+    ratios = ExtensibilityRatios(progress=2.0)
+    margins = ((0.0, 1.1, True), (0.2, 0.8, True), (0.4, 0.3, True), (0.6, -0.25, True), (0.8, -0.6, False))
+    base: dict[str, Any] = {
+        **{"family": name, "method": "reflexion", "version": "1.4", "sequence": sequence, "updated_s": 1000.0},
+        **{"episodes": 240, "censored": 2, "violations": 12, "success_rate": 0.97, "completion": 0.98},
+        **{"mean_steps": 60.0, "recovery_cost_mean": 1.82, "stability_loss_mean": 2.5, "beta": 4.48, "beta_p95": 3.1},
+        **{"beta_by_kind": {}, "beta_unpaired": None, "pairs": 120, "tasks_let_go": 0, "capacity": 0.4},
+        **{"capacity_flag": "ok", "first_breach": 0.6, "live_stress": 0.2, "in_breach": False, "breaches": 0},
+        "margins": tuple(
+            StressMargin(stress=stress, episodes=12, margin=margin, sufficient=enough, ratios=ratios)
+            for stress, margin, enough in margins
+        ),
+        "thresholds": ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=None, safety=5.0),
+        "navigation": {},
+    }
+    return FamilyReading(**(base | fields))
+
+
+def run_apart(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine on a thread of its own: Playwright's loop runs on that of the tests."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(lambda: asyncio.run(make())).result(DEADLINE_S)
+
+
+class ReadingSender:
+    """Sends readings to the topics that workers write to, from a thread of its own."""
+
+    def __init__(self, broker: str, prefix: str) -> None:
+        topics = ReadingTopics.of_prefix(prefix)
+        self._topics: dict[type[Any], str] = {
+            AgentStatus: topics.statuses,
+            WindowReading: topics.windows,
+            EpisodeSummary: topics.summaries,
+            FamilyReading: topics.families,
+        }
+        self._dead_letters = topics.dead_letters
+        self._broker = broker
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def send(self, *readings: Reading) -> None:
+        """Send them, and wait until the broker has them."""
+        self._run(self._send([(self._topics[type(r)], encode_reading(r), ()) for r in readings]))
+
+    def send_dead_letter(self, reason: str, offset: int) -> None:
+        headers = (("reason", reason.encode()), ("offset", str(offset).encode()))
+        self._run(self._send([(self._dead_letters, b"?", headers)]))
+
+    async def _send(self, messages: Iterable[tuple[str, bytes, Any]]) -> None:
+        async with AIOKafkaProducer(bootstrap_servers=self._broker, linger_ms=20) as producer:
+            sent = [await producer.send(topic, value, headers=list(headers)) for topic, value, headers in messages]
+            await asyncio.gather(*sent)
+
+    def _run(self, coroutine: Any) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(DEADLINE_S)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,240 @@
+"""The live page in a browser, over readings that are written straight to the topics."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from dashboards.live_page.fleet_view import agent_key
+from sinks.label_values import clean_label_value
+from tests.dashboards.live_page.fake_fleet import ReadingSender, family, status, summary, window
+from tests.dashboards.live_page.live_process import LiveProcess
+
+pytestmark = pytest.mark.broker
+OpenPage = Callable[..., Page]
+
+expect.set_options(timeout=20_000)
+
+
+def row(page: Page, agent: str) -> Locator:
+    return page.locator(".sb-fleet tbody tr", has=page.get_by_role("link", name=agent, exact=True))
+
+
+def names(page: Page) -> list[str]:
+    return page.locator(".sb-fleet tbody .sb-name").all_inner_texts()
+
+
+def agent_path(agent: str) -> str:
+    return f"agent/{agent_key(clean_label_value(agent)).hex()}"
+
+
+def test_an_empty_page_says_how_to_fill_it_and_fills_by_itself(
+    live: LiveProcess, sender: ReadingSender, open_page: OpenPage
+) -> None:
+    page = open_page(live.address)
+    expect(page.get_by_text("No agent has been heard of yet")).to_be_visible()
+    expect(page.get_by_text(f"springback replay FILE --broker {live.broker}")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("live")
+    sender.send(status("robot-7"))
+    expect(page.get_by_role("link", name="robot-7")).to_be_visible()
+    expect(page.get_by_text("No agent has been heard of yet")).to_be_hidden()
+    assert list(live.working_directory.iterdir()) == []
+
+
+def test_an_agent_goes_into_rebound_and_out_again(
+    live: LiveProcess, sender: ReadingSender, open_page: OpenPage
+) -> None:
+    fleet, agent = open_page(live.address), open_page(live.address + agent_path("robot-7"))
+    expect(agent.get_by_text("Nothing is known of this agent")).to_be_visible()
+    sender.send(status("robot-7", 40), status("robot-8", 40))
+    expect(row(fleet, "robot-7")).to_contain_text("calm")
+    expect(agent.get_by_role("heading", name="robot-7")).to_be_visible()
+    sender.send(
+        window("robot-7", state="open", reentry_step=44, departure_step=41),
+        status("robot-7", 46, departed=41, cost=1.23, intensity=4.5),
+    )
+    expect(row(fleet, "robot-7")).to_contain_text(re.compile("in rebound.*4.50.*1.23", re.DOTALL))
+    expect(row(fleet, "robot-8")).to_contain_text("calm")
+    expect(agent.get_by_text("Departed at step 41, 5 steps ago, by effort.")).to_be_visible()
+    expect(agent.locator(".sb-windows li").filter(visible=True)).to_contain_text("has not re-entered yet")
+    expect(agent.get_by_role("img", name="g by channel")).to_contain_text("re-entry")
+    sender.send(status("robot-7", 60, intensity=0.5), window("robot-7"))
+    expect(row(fleet, "robot-7")).to_contain_text("calm")
+    told = "departed from its baseline at step 41, with more effort than is normal there, and re-entered at step 52"
+    expect(agent.get_by_text(told)).to_be_visible()
+    expect(agent.locator(".sb-windows li").filter(visible=True)).to_have_count(1)
+    expect(fleet.locator(".sb-windows").get_by_text(told)).to_be_visible()
+    shaded = agent.locator(".sb-chart svg path[fill='var(--sb-window)']")
+    expect(shaded.first).to_be_attached()
+    sender.send(status("robot-7", 60, ended=True), summary("robot-7"))
+    expect(row(fleet, "robot-7")).to_contain_text("ended")
+
+
+def test_the_fleet_table_sorts_and_filters(live: LiveProcess, sender: ReadingSender, open_page: OpenPage) -> None:
+    page = open_page(live.address)
+    sender.send(
+        status("robot-2", 30, family="assembly", intensity=0.25),
+        status("robot-10", 10, intensity=0.75),
+        status("robot-9", 50, departed=41, cost=3.0, intensity=4.0),
+        status("drone-1", 20, intensity=None, ended=True),
+    )
+    expect(row(page, "drone-1")).to_contain_text("ended")
+    assert names(page) == ["robot-9", "robot-2", "robot-10", "drone-1"]  # by urgency, then by name
+    page.get_by_role("columnheader", name="Agent").click()
+    expect(page.locator(".sb-fleet tbody .sb-name").first).to_have_text("drone-1")
+    assert names(page) == ["drone-1", "robot-2", "robot-9", "robot-10"]
+    page.get_by_role("columnheader", name="g", exact=True).click()
+    expect(page.locator(".sb-fleet tbody .sb-name").first).to_have_text("robot-2")
+    page.get_by_role("columnheader", name="g", exact=True).click()
+    expect(page.locator(".sb-fleet tbody .sb-name").first).to_have_text("robot-9")
+    assert names(page) == ["robot-9", "robot-10", "robot-2", "drone-1"]
+    page.get_by_label("Find an agent or a family").fill("ASSEMB")
+    expect(page.locator(".sb-fleet tbody .sb-name")).to_have_text(["robot-2"])
+    page.get_by_label("Find an agent or a family").fill("nobody")
+    expect(page.get_by_text("No agent is like that.")).to_be_visible()
+    page.get_by_label("Find an agent or a family").fill("")
+    page.get_by_role("button", name="in rebound").click()
+    expect(page.locator(".sb-fleet tbody .sb-name")).to_have_text(["robot-9"])
+    page.get_by_role("button", name="ended").click()
+    expect(page.locator(".sb-fleet tbody .sb-name")).to_have_text(["robot-9", "drone-1"])
+    page.get_by_role("link", name="robot-9").click()
+    expect(page.get_by_role("heading", name="robot-9")).to_be_visible()
+
+
+def test_a_thousand_agents_are_paged_and_none_is_left_out(
+    live: LiveProcess, sender: ReadingSender, open_page: OpenPage
+) -> None:
+    page = open_page(live.address)
+    sender.send(*(status(f"robot-{number}") for number in range(1000)))
+    expect(page.get_by_text("1\N{EN DASH}50 of 1,000")).to_be_visible()
+    expect(page.get_by_role("button", name="calm")).to_contain_text("1,000")
+    page.get_by_role("columnheader", name="Agent").click()
+    seen: list[str] = []
+    for number in range(20):
+        first = 50 * number + 1
+        expect(page.get_by_text(f"{first:,}\N{EN DASH}{first + 49:,} of 1,000")).to_be_visible()
+        expect(page.locator(".sb-fleet tbody .sb-name").first).to_have_text(f"robot-{first - 1}")
+        seen += names(page)
+        if number < 19:
+            page.get_by_label("Next page").click()
+    assert seen == [f"robot-{number}" for number in range(1000)]
+    elements = page.evaluate("document.querySelectorAll('*').length")
+    for step in range(11, 15):
+        sender.send(*(status(f"robot-{number}", step, intensity=step / 4) for number in range(1000)))
+        expect(page.locator(".sb-fleet tbody tr").first).to_contain_text(f"{step / 4:.2f}")
+    assert page.evaluate("document.querySelectorAll('*').length") <= elements + 5
+
+
+HOSTILE = (
+    "<script>document.title='broken'</script>",
+    "<img src=x onerror=alert(1)>",
+    "{{ constructor.constructor('alert(1)')() }}",
+    "`${alert(1)}` </script><script>alert(1)</script>",
+    "' onclick='alert(1)",
+    "a\nb\x00c \u202eevil \N{FIRE}",
+    "x" * 10_000,
+    "None",
+)
+
+
+def test_hostile_ids_stay_text(live: LiveProcess, sender: ReadingSender, open_page: OpenPage) -> None:
+    page = open_page(live.address)
+    sender.send(
+        *(status(name, 10, family=name) for name in HOSTILE),
+        *(window(name, 0) for name in HOSTILE),
+        *(family(name) for name in HOSTILE),
+    )
+    sender.send_dead_letter(HOSTILE[0], 1)
+    expect(page.locator(".sb-fleet tbody .sb-name")).to_have_count(len(HOSTILE))
+    assert set(names(page)) == {clean_label_value(name) for name in HOSTILE}
+    for reloaded in (False, True):
+        if reloaded:
+            page.reload()
+        for path in ("", "families", "windows", "pipeline"):
+            page.goto(live.address + path)
+            expect(page.get_by_text("document.title='broken'").first).to_be_visible()
+            assert "broken" not in page.title()
+    for name in HOSTILE:
+        page.goto(live.address + agent_path(name))
+        expect(page.locator(".sb-agent-name")).to_have_text(clean_label_value(name))
+    page.goto(live.address + "agent/none")
+    expect(page.get_by_text("Nothing is known of this agent")).to_be_visible()
+
+
+def test_families_show_success_beside_cost_and_the_curve_of_whoever_is_chosen(
+    live: LiveProcess, sender: ReadingSender, open_page: OpenPage
+) -> None:
+    page = open_page(live.address + "families")
+    expect(page.get_by_text("No episode of any family has ended yet.")).to_be_visible()
+    sender.send(
+        family("navigation"),
+        family("assembly", in_breach=True, live_stress=0.8, capacity=0.2, success_rate=0.5, recovery_cost_mean=6.25),
+        family("cleaning", capacity=None, capacity_flag="insufficient", margins=(), recovery_cost_mean=None),
+    )
+    table = page.locator(".sb-table tbody tr")
+    expect(table).to_have_count(3)
+    expect(table.nth(0)).to_contain_text(re.compile(r"assembly.*50.%.*6\.25.*0\.2.*0\.8.*breach", re.DOTALL))
+    expect(table.nth(2)).to_contain_text(re.compile(r"navigation.*97.%.*1\.82.*0\.4.*kept", re.DOTALL))
+    curve = page.get_by_role("img", name="margin over stress")
+    expect(page.get_by_text("Stress response of assembly")).to_be_visible()  # the one in breach
+    expect(page.get_by_text("That is more than it withstands.")).to_be_visible()
+    expect(curve).to_contain_text("live 0.8")
+    table.nth(2).click()
+    expect(page.get_by_text("Stress response of navigation")).to_be_visible()
+    expect(curve).to_contain_text("\N{GREEK SMALL LETTER LAMDA}* 0.4")
+    sender.send(family("navigation", 2, success_rate=0.25))
+    expect(table.nth(2)).to_contain_text("25")
+    table.nth(1).click()
+    expect(page.get_by_text("Too few episodes at any stress")).to_be_visible()
+
+
+def test_the_pipeline_page_counts(live: LiveProcess, sender: ReadingSender, open_page: OpenPage) -> None:
+    page = open_page(live.address + "pipeline")
+    sender.send(status("robot-1"), summary("robot-1", "1"), summary("robot-1", "1"))
+    sender.send_dead_letter("missing_progress", 1)
+    sender.send_dead_letter("missing_progress", 1)  # sent again
+    sender.send_dead_letter("not_a_frame", 2)
+    figures = page.locator(".sb-stats > div")
+    expect(figures.filter(has_text="Broker")).to_contain_text("answers")
+    expect(figures.filter(has_text="Dead letters")).to_contain_text("2")
+    expect(figures.filter(has_text="Episodes ended")).to_contain_text("1")
+    expect(figures.filter(has_text="Agents")).to_contain_text("1")
+    expect(page.locator(".sb-counts > div", has_text="missing progress")).to_contain_text("1")
+    expect(page.get_by_text("No frame waits.")).to_be_visible()
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(
+    live: LiveProcess, sender: ReadingSender, open_page: OpenPage
+) -> None:
+    page = open_page(live.address, width=390)
+    expect(page.get_by_text("No agent has been heard of yet")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    sender.send(*(status(f"robot-{number}" * (1 + number), 20) for number in range(9)), window("robot-1"), family())
+    sender.send(status("robot-1robot-1", 44, departed=41, cost=1.0))
+    for path, shown in {
+        "": "in rebound",
+        "families": "Stress response of navigation",
+        "windows": "robot-1 departed",
+        "pipeline": "answers",
+        agent_path("robot-1robot-1"): "Departed at step 41",
+    }.items():
+        page.goto(live.address + path)
+        expect(page.get_by_text(shown).filter(visible=True).first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+
+
+def test_dark_and_light_follow_the_system_until_somebody_chooses(live: LiveProcess, open_page: OpenPage) -> None:
+    page = open_page(live.address)
+    dark = page.locator("body.body--dark")
+    expect(page.get_by_role("button", name="Colours: as the system")).to_be_visible()
+    expect(dark).to_have_count(0)
+    page.emulate_media(color_scheme="dark")
+    expect(dark).to_have_count(1)
+    page.emulate_media(color_scheme="light")
+    page.get_by_role("button", name="Colours: as the system").click()
+    expect(page.get_by_role("button", name="Colours: dark")).to_be_visible()
+    expect(dark).to_have_count(1)
+    page.reload()
+    expect(page.get_by_role("button", name="Colours: dark")).to_be_visible()
+    expect(dark).to_have_count(1)
