@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from dashboards.errors import MetricQueryError
 from stream_processors.resilience.agent_metrics import AGENT_INFO
+from stream_processors.resilience.exporter_metrics import CAUGHT_UP
 from stream_processors.resilience.metric_spec import CLOSED_LABELS, GROUP, OTHER, MetricSpec
 
 Suffix = Literal["", "_bucket", "_sum", "_count"]
@@ -69,30 +70,26 @@ class MetricQueries(NamedTuple):
 
     def rate(self, spec: MetricSpec, by: Iterable[str] = (), /, **values: str) -> str:
         """How much a counter rises in a second."""
-        return _sum(spec, by, self._change("rate", spec, "", RATE_WINDOW, spec.labels, values))
+        return _sum(spec, by, self._rate(spec, spec.labels, values))
 
     def rise(self, spec: MetricSpec, by: Iterable[str] = (), /, window: str = RATE_WINDOW, **values: str) -> str:
-        """How much a counter has risen within a window."""
-        return _sum(spec, by, self._change("increase", spec, "", window, spec.labels, values))
+        """How much a counter of the exporter's has risen within a window."""
+        return _sum(spec, by, self._risen(spec, "", window, spec.labels, values))
 
     def rate_of_each(self, spec: MetricSpec, by: Iterable[str] = (), /, **values: str) -> str:
         """How much the counters of single processes rise in a second, added up over them (a worker's counter)."""
-        each = self._change("rate", spec, "", RATE_WINDOW, (*BY_INSTANCE, *spec.labels), values)
+        each = self._rate(spec, (*BY_INSTANCE, *spec.labels), values)
         return f"sum by ({', '.join(by)}) ({each})" if by else f"sum({each}) or vector(0)"
 
     def distribution(self, spec: MetricSpec, by: Iterable[str] = (), /, window: str = RATE_WINDOW) -> str:
         """How many observations came within a window, cumulated by bucket: for heat maps, or a quantile of them."""
         _check_labels(spec, by)
-        each = self._change("increase", spec, "_bucket", window, ("le", *spec.labels), {})
+        each = self._risen(spec, "_bucket", window, ("le", *spec.labels), {})
         return f"sum by ({', '.join(('le', *by))}) ({each})"
 
-    def quantile(
-        self, rank: float, spec: MetricSpec, by: Iterable[str] = (), /, window: str = RATE_WINDOW, **values: str
-    ) -> str:
+    def quantile(self, rank: float, spec: MetricSpec, by: Iterable[str] = (), /, window: str = RATE_WINDOW) -> str:
         """A quantile of what was observed within a window."""
-        _check_labels(spec, by)
-        each = self._change("rate", spec, "_bucket", window, ("le", *spec.labels), values)
-        return f"histogram_quantile({rank:g}, sum by ({', '.join(('le', *by))}) ({each}))"
+        return f"histogram_quantile({rank:g}, {self.distribution(spec, by, window=window)})"
 
     def selected(self, per_agent: str) -> str:
         """Of series by agent, those whose agent is of the selected family, method and version."""
@@ -117,19 +114,31 @@ class MetricQueries(NamedTuple):
         matchers |= {label: f'="{value}"' for label, value in values.items()}
         return [label + matcher for label, matcher in matchers.items()]
 
-    def _change(
-        self,
-        function: Literal["rate", "increase"],
-        spec: MetricSpec,
-        suffix: Suffix,
-        window: str,
-        by: Iterable[str],
-        values: Mapping[str, str],
+    def _rate(self, spec: MetricSpec, by: Iterable[str], values: Mapping[str, str]) -> str:
+        self._check_rises(spec)
+        return f"max by ({', '.join(by)}) (rate({self.series(spec, **values)}[{RATE_WINDOW}]))"
+
+    def _risen(
+        self, spec: MetricSpec, suffix: Suffix, window: str, by: Iterable[str], values: Mapping[str, str]
     ) -> str:
+        """What came within a window, the first of its kind too.
+
+        `increase` does not see the events that a series begins with, and where rebound windows are rare those are most
+        of them. So a series that was not on the exporter's page from the window's start began at 0; any other at its
+        smallest value, as an exporter that is new to Prometheus brings its whole past along.
+        """
+        self._check_rises(spec)
+        series = self.series(spec, suffix, **values)
+        on_the_page = f"count_over_time({series}[{window}])"
+        scrapes = f"sum_over_time({CAUGHT_UP.name}[{window}])"
+        from_the_start = f"{on_the_page} >= bool on (job, instance) group_left () {scrapes}"
+        before = f"min_over_time({series}[{window}]) * ({from_the_start})"
+        return f"max by ({', '.join(by)}) ({series} - {before})"
+
+    def _check_rises(self, spec: MetricSpec) -> None:
         if spec.kind not in ("counter", "histogram"):
-            message = f"{spec.name} is a {spec.kind}, and only counters and histograms have a {function}."
+            message = f"{spec.name} is a {spec.kind}, and only counters and histograms rise."
             raise MetricQueryError(message)
-        return f"max by ({', '.join(by)}) ({function}({self.series(spec, suffix, **values)}[{window}]))"
 
 
 def targets_up() -> str:
