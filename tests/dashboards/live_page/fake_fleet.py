@@ -161,7 +161,11 @@ class ReadingSender:
 
     async def _send(self, messages: Iterable[tuple[str, bytes, Any]]) -> None:
         async with AIOKafkaProducer(bootstrap_servers=self._broker, linger_ms=20) as producer:
-            sent = [await producer.send(topic, value, headers=list(headers)) for topic, value, headers in messages]
+            sent = [
+                # Compacted topics want a key; one key, one partition: what is sent in an order comes in it.
+                await producer.send(topic, value, key=b"fleet", headers=list(headers))
+                for topic, value, headers in messages
+            ]
             await asyncio.gather(*sent)
 
     def _run(self, coroutine: Any) -> None:
