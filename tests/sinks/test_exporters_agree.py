@@ -1,5 +1,6 @@
 """Exporters side by side, and one that is started anew: the same readings, mixed in whichever way, give one page."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.sinks.agent_page import AgentPage
 Make = Callable[..., Any]
 Partitions = list[list[Reading]]
 
-AGENTS = ("robot-0", "robot-1", "robot-2", "robot-3")
+AGENTS = ("robot-0", "robot-1", "robot-2")
 FAMILIES = ("navigation", "assembly")
 
 
@@ -37,7 +38,7 @@ class Fleet:
         family = draw(st.sampled_from(FAMILIES))
         traits = EpisodeTraits(family=family, task="t")
         key: dict[str, Any] = {"agent": agent, "episode": episode, "traits": traits}
-        ends, opens = draw(st.booleans()), draw(st.booleans())
+        ends, opens = draw(st.sampled_from([True, True, False])), draw(st.booleans())
         cost = 1.0 if opens else None
         self.summaries[family].append(make["begun"](**key))
         if opens:
@@ -61,7 +62,9 @@ class Fleet:
 def mixed(data: st.DataObject, partitions: Partitions) -> list[Reading]:
     """All readings in an order that keeps each partition's own; some end with a part that comes again."""
     rest = [list(partition) for partition in partitions]
-    order = data.draw(st.permutations([n for n, partition in enumerate(partitions) for _ in partition]))
+    order = [n for n, partition in enumerate(partitions) for _ in partition]
+    # By a seed: what hypothesis itself draws as a permutation is mostly close to the order that was given.
+    random.Random(data.draw(st.integers(0, 2**32))).shuffle(order)
     readings = [rest[n].pop(0) for n in order]
     again = data.draw(st.integers(0, len(readings)))
     # A worker that fell sends again the last of what it had sent, in the order of each partition.
