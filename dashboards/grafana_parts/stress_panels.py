@@ -67,7 +67,8 @@ def _response_over_time(queries: MetricQueries) -> Heatmap:
         ask(f"min by (stress) ({queries.shown(families.STRESS_MARGIN)})", "{{stress}}"),
         axis="stress λ",
     )
-    colours = HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("RdBu").steps(64)
+    # Grafana turns this scheme round; reversed, low is red again.
+    colours = HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("RdBu").reverse(True).steps(64)
     return panel.color(colours.min(-_MARGIN_SHOWN).max(_MARGIN_SHOWN))
 
 

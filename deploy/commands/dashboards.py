@@ -40,7 +40,7 @@ def build(
             "--out",
             metavar="DIR",
             file_okay=False,
-            help="The folder to write to, made where it is not there. dashboards/grafana of the source if not given.",
+            help="The folder to write to, made where there is none. In a source tree dashboards/grafana if not given.",
         ),
     ] = None,
     data_source: DataSourceOption = None,
@@ -54,6 +54,9 @@ def build(
     from dashboards.grafana_dashboards import DASHBOARD_FOLDER, write_dashboards
     from dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
 
+    if out is None and not DASHBOARD_FOLDER.is_dir():
+        message = "name the folder to write to with --out DIR: only a source tree has one for them"
+        raise typer.BadParameter(message)
     for file in write_dashboards(out or DASHBOARD_FOLDER, data_source or DATA_SOURCE_UID):
         typer.echo(f"Wrote {file}")
 

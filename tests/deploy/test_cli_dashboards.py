@@ -38,6 +38,11 @@ def test_build_by_itself_writes_where_they_are_kept(
     assert main(["dashboards", "build"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"Wrote {tmp_path / 'springback-fleet.json'}"
 
+    monkeypatch.setattr(grafana_dashboards, "DASHBOARD_FOLDER", tmp_path / "installed")
+    assert main(["dashboards", "build"]) == 2
+    assert "--out DIR" in capsys.readouterr().err
+    assert not (tmp_path / "installed").exists()
+
 
 def test_publish_tells_of_each_thing(
     stub: GrafanaStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -142,5 +142,12 @@ def test_a_table_shows_the_columns_that_its_queries_bring() -> None:
             assert all(target["format"] == "table" and target["instant"] for target in panel["targets"])
 
 
+def test_a_broken_margin_is_red_in_the_heat_map() -> None:
+    """Grafana draws the scheme with low values blue unless it is reversed; 0 is in the middle."""
+    panels = panels_of(boards()["springback-resilience"])
+    colour = next(panel for panel in panels if panel["title"] == "Stress response M_f")["options"]["color"]
+    assert (colour["scheme"], colour["reverse"], colour["min"], colour["max"]) == ("RdBu", True, -2.0, 2.0)
+
+
 def test_json_is_what_json_allows(board: dict[str, Any]) -> None:
     assert json.loads(json.dumps(board, allow_nan=False)) == board
