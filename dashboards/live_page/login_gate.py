@@ -27,7 +27,7 @@ _PAGE_HEADERS = {
     # The page's own files and nothing else: whatever an id or a library may try, nothing goes to another machine.
     "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
 }
 
 

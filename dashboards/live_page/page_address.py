@@ -23,8 +23,9 @@ def open_socket(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
+        reason = str(error.strerror or error).partition(" (while ")[0]  # the standard library adds the address
         message = (
-            f"The live page cannot be served at {host}:{port} ({error.strerror or error}). "
+            f"The live page cannot be served at {host}:{port} ({reason}). "
             "Choose another port with --port, or 0 for any free one."
         )
         raise LiveAddressError(message) from error

@@ -1,0 +1,207 @@
+"""The fold behind the live page: order, repetitions, bounds, states."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dashboards.live_page.fleet_rows import (
+    RowOrder,
+    count_states,
+    filter_rows,
+    fleet_rows,
+    page_of,
+    sort_rows,
+)
+from dashboards.live_page.fleet_view import FleetView, ViewBounds, agent_key
+from dashboards.live_page.window_sentence import dominant_channel, window_sentence
+from sinks.label_values import clean_label_value
+from sinks.sink import DeadLetter
+from stream_processors.resilience.readings import ChannelCosts, EpisodeKey, Reading
+from tests.dashboards.live_page.fake_fleet import family, status, summary, window
+
+NOW_S = 10_000.0
+
+
+def folded(readings: list[Reading], bounds: ViewBounds | None = None) -> FleetView:
+    view = FleetView(bounds)
+    view.sight.caught_up = True
+    for reading in readings:
+        view.fold(reading, NOW_S)
+    view.sight.show_frames_behind({0: 0}, NOW_S)
+    return view
+
+
+def shown(view: FleetView) -> Any:
+    """All that a page can tell of it, but for the rates."""
+    agents = {
+        agent.label: (agent.history.series("total"), agent.history.series("cost"), agent.window_spans())
+        for agent in view.agents()
+    }
+    rows = sorted(fleet_rows(view, NOW_S))
+    return rows, agents, view.windows.newest_first(), view.families(), view.episodes_ended
+
+
+PARTITIONS: list[list[Reading]] = [
+    [status("robot-1", step, seen_s=9_900.0 + step, departed=20 if step > 25 else None) for step in range(10, 60)],
+    [status("robot-2", step, seen_s=9_950.0 + step, ended=step == 39) for step in range(30, 40)],
+    [window("robot-1", state="open"), window("robot-1"), window("robot-1", 1, departure_step=53, state="open")],
+    [window("robot-2", state="unrecovered"), window("robot-3", state="censored")],
+    [summary("robot-1", "0"), summary("robot-2", "0")],
+    [family("navigation", 1), family("navigation", 2, success_rate=0.5), family("assembly", 7)],
+]
+
+
+@given(st.randoms(use_true_random=False), st.data())
+def test_neither_the_order_between_partitions_nor_repetitions_matter(
+    shuffled: random.Random, data: st.DataObject
+) -> None:
+    queues = [list(partition) for partition in PARTITIONS]
+    # A worker that starts anew sends what came last once more.
+    for queue in queues:
+        again = data.draw(st.integers(0, 3))
+        queue.extend(queue[len(queue) - again :])
+    mixed = []
+    while queues:
+        queue = shuffled.choice(queues)
+        mixed.append(queue.pop(0))
+        queues = [queue for queue in queues if queue]
+    assert shown(folded(mixed)) == shown(folded([reading for partition in PARTITIONS for reading in partition]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=300))
+def test_memory_is_bounded_however_many_come_and_go(steps: list[tuple[int, int]]) -> None:
+    bounds = ViewBounds(agents=7, windows=5, families=3, reasons=2, identities=10)
+    view = FleetView(bounds)
+    for number, (agent, kind) in enumerate(steps):
+        name = f"robot-{agent}"
+        reading = (
+            status(name, number, seen_s=NOW_S + number),
+            window(name, number),
+            family(name),
+            summary(name, str(number)),
+        )[kind]
+        view.fold(reading, NOW_S + number)
+        view.fold_dead_letter(DeadLetter(f"reason-{agent}", str(number).encode()))
+    agents = list(view.agents())
+    assert len(agents) <= 7
+    assert len(view.windows) <= 5
+    assert len(view.families()) <= 3
+    assert len(view.dead_letters) <= 3  # the third is `other`
+    assert view.dead_letters.total() == len(steps)
+    assert all(len(agent.windows) <= 8 for agent in agents)
+    named = {f"robot-{agent}" for agent, kind in steps if kind < 2}
+    assert view.agents_forgotten >= len(named) - len(agents)
+
+
+def test_history_keeps_the_newest_samples() -> None:
+    view = folded([status("robot-1", step, seen_s=1000.0 + step) for step in range(1, 1001)])
+    agent = next(iter(view.agents()))
+    progress = agent.history.series("progress")
+    assert len(agent.history) == len(progress) == 240
+    assert progress[0][0] == 1761.0
+    assert progress[-1][0] == 2000.0
+    assert agent.history.extent == (1761.0, 2000.0)
+
+
+def test_the_lines_of_two_episodes_are_not_joined() -> None:
+    view = FleetView()
+    first, second = status("robot-1", 5, seen_s=1000.0), status("robot-1", 0, seen_s=1001.0, intensity=None)
+    second = replace(second, episodes=(replace(second.episodes[0], key=EpisodeKey("robot-1", "boot", "2")),))
+    view.fold(first, NOW_S)
+    view.fold(second, NOW_S)
+    history = next(iter(view.agents())).history
+    assert history.series("progress") == [(1000.0, pytest.approx(5 / 60)), (1001.0, None), (1001.0, 0.0)]
+    assert history.series("total")[-1] == (1001.0, None)  # not known is not 0
+
+
+def test_windows_are_shaded_by_the_steps_that_samples_know() -> None:
+    steps = [status("robot-1", step, seen_s=1000.0 + step / 2) for step in range(30, 80, 10)]
+    view = folded([*steps, window("robot-1", departure_step=35, reentry_step=55), window("robot-1", 1, reentry_step=9)])
+    (agent,) = view.agents()
+    assert agent.window_spans() == [(1017.5, 1027.5)]
+    view.fold(status("robot-1", 80, seen_s=1040.0, departed=75), NOW_S)
+    assert agent.window_spans() == [(1017.5, 1027.5), (1037.5, 1040.0)]
+
+
+def test_where_nothing_can_be_seen_agents_are_unknown() -> None:
+    view = FleetView()
+    view.fold(status("robot-1", seen_s=NOW_S), NOW_S)
+
+    def state() -> str:
+        return fleet_rows(view, NOW_S)[0].state
+
+    assert (view.sight.blindness, state()) == ("no broker", "unknown")
+    view.sight.show_frames_behind({0: 0}, NOW_S)
+    assert (view.sight.blindness, state()) == ("catching up", "unknown")
+    view.sight.caught_up = True
+    assert (view.sight.blindness, state()) == (None, "calm")
+    view.sight.show_broker_away(NOW_S + 1)
+    assert state() == "unknown"
+    view.sight.show_frames_behind({0: 5}, NOW_S + 2)
+    view.sight.show_frames_behind({0: 5}, NOW_S + 70)
+    assert (view.sight.blindness, state()) == ("no worker", "unknown")
+
+
+def test_an_agent_of_the_far_future_is_not_believed() -> None:
+    view = folded([status("robot-1", seen_s=NOW_S + 90_000), status("robot-2", seen_s=float("nan"))])
+    assert list(view.agents()) == []
+
+
+def test_a_token_leads_to_its_agent_and_nothing_else_does() -> None:
+    view = folded([status("robot-1", seen_s=NOW_S)])
+    found = view.agent(agent_key(clean_label_value("robot-1")).hex())
+    assert found is not None
+    assert found.label == "robot-1"
+    assert [view.agent(token) for token in ("", "none", "ab" * 16, "../etc", "\u00e9" * 32)] == [None] * 5
+
+
+def test_rows_are_sorted_filtered_and_paged() -> None:
+    view = folded(
+        [
+            status("robot-2", 30, seen_s=NOW_S, family="assembly", intensity=0.25),
+            status("robot-10", 10, seen_s=NOW_S, intensity=0.75),
+            status("robot-9", 50, seen_s=NOW_S, departed=41, cost=3.0, intensity=4.0),
+            status("drone-1", 20, seen_s=NOW_S, intensity=None, ended=True),
+            status("robot-3", 20, seen_s=NOW_S - 61),
+        ]
+    )
+    rows = fleet_rows(view, NOW_S)
+    assert count_states(rows) == {"calm": 2, "rebound": 1, "ended": 1, "silent": 1}
+
+    def order(column: str, descending: bool = False) -> list[str]:
+        return [row.name for row in sort_rows(rows, RowOrder(column, descending))]
+
+    assert order("state") == ["robot-9", "robot-3", "robot-2", "robot-10", "drone-1"]
+    assert order("name", True) == ["robot-10", "robot-9", "robot-3", "robot-2", "drone-1"]
+    assert order("intensity") == ["robot-2", "robot-3", "robot-10", "robot-9", "drone-1"]
+    assert order("intensity", True)[-1] == order("progress", True)[-1] == "drone-1"
+    assert order("nonsense") == order("state")
+    assert [row.name for row in filter_rows(rows, {"ended"}, "")] == ["drone-1"]
+    assert [row.name for row in filter_rows(rows, set(), "REFLEX assembly")] == ["robot-2"]
+    assert [page_of(rows, page, 2).told() for page in (0, 1, 2, 3, 99)] == [
+        *("1\u20132 of 5", "1\u20132 of 5", "3\u20134 of 5", "5\u20135 of 5", "5\u20135 of 5")
+    ]
+    assert page_of([], 1, 50).told() == "0 of 0"
+
+
+@pytest.mark.parametrize(
+    ("state", "end"),
+    [
+        ("recovered", "and re-entered at step 52, after 12 steps."),
+        ("unrecovered", "and had not re-entered when its episode ended, 12 steps on."),
+        ("censored", "and was lost sight of after 12 steps: whether it recovered is not known."),
+        ("open", "and has not re-entered yet."),
+    ],
+)
+def test_a_window_is_told_in_a_sentence(state: str, end: str) -> None:
+    told = window_sentence(window("robot-7", state=state, cause="delay"))
+    assert told == f"robot-7 departed from its baseline at step 41, as its task came no nearer, {end}"
+
+
+def test_the_dominant_channel_is_the_one_that_cost_most() -> None:
+    assert dominant_channel(ChannelCosts(cognitive=0.5, physical=0.25, debt=0.75)) == "debt"
+    assert dominant_channel(ChannelCosts()) is None
