@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from dashboards.live_page.agent_history import AgentHistory, Span
 from sinks.agent_state import AgentActivity
 from sinks.label_values import LabelValue
-from stream_processors.resilience.readings import AgentStatus, EpisodeStatus, EpisodeTraits, WindowReading
+from stream_processors.resilience.readings import AgentStatus, EpisodeKey, EpisodeStatus, EpisodeTraits, WindowReading
 
 WINDOWS_OF_AN_AGENT = 8
 
@@ -29,7 +29,7 @@ class AgentMemory:
     history: AgentHistory = field(default_factory=AgentHistory)
     traits: EpisodeTraits | None = None
     status: AgentStatus | None = None
-    windows: dict[tuple[object, int], WindowReading] = field(default_factory=dict)
+    windows: dict[tuple[EpisodeKey, int], WindowReading] = field(default_factory=dict)
 
     @property
     def episode(self) -> EpisodeStatus | None:
@@ -71,6 +71,12 @@ class AgentMemory:
             if window.state != "open"
         ]
         episode = self.episode
-        if episode is not None and episode.window is not None:
-            spans.append(self.history.span(episode.key, episode.window.departure_step, None))
+        window = None if episode is None else episode.window
+        if episode is not None and window is not None and not self._has_closed(episode.key, window.number):
+            spans.append(self.history.span(episode.key, window.departure_step, None))
         return sorted(span for span in spans if span is not None)
+
+    def _has_closed(self, key: EpisodeKey, number: int) -> bool:
+        """Whether that window is known to have closed: its reading comes at once, a status but once a second."""
+        window = self.windows.get((key, number))
+        return window is not None and window.state != "open"

@@ -18,7 +18,7 @@ _COLUMNS = (
     ("live", "live λ", "right", "sb-wide"),
     ("beta", "β", "right", "sb-wide"),
     ("episodes", "Episodes", "right", "sb-wide"),
-    ("contract", "Contract", "left", ""),
+    ("contract", "Contract", "left", "sb-mark"),
 )
 _HINTS = {
     "success": "Share of episodes that ended in success",
@@ -32,11 +32,13 @@ _SUCCESS_CELL = """
   ><span :style="{ width: props.row.share + '%' }"></span></span> {{ props.row.success }}</q-td>
 """
 _CONTRACT_CELL = """
-<q-td :props="props"><span :class="'sb-state sb-state--' + props.row.mark"
-  ><q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.contract }}</span></q-td>
+<q-td :props="props"><span :class="'sb-state sb-state--' + props.row.mark" :title="props.row.contract"
+  ><q-icon :name="props.row.icon" aria-hidden="true" /><span class="sb-wide">{{ props.row.contract }}</span
+></span></q-td>
 """
 _FAMILY_CELL = """
-<q-td :props="props"><span class="sb-name">{{ props.row.family }}</span></q-td>
+<q-td :props="props"><span class="sb-name">{{ props.row.family }}</span>
+<div class="sb-under">{{ props.row.method }}</div></q-td>
 """
 _HEADER_CELL = """
 <q-th :props="props">{{ props.col.label }}<q-tooltip v-if="props.col.hint">{{ props.col.hint }}</q-tooltip></q-th>
@@ -91,7 +93,7 @@ class FamilyTable:
 
 def family_title(family: FamilyReading) -> str:
     """A family, method and version, safe to be shown."""
-    return group_name(*(clean_label_value(part) for part in (family.family, family.method, family.version)))
+    return group_name(*(clean_label_value(part) for part in family.identity))
 
 
 def family_key(family: FamilyReading) -> str:
@@ -100,7 +102,7 @@ def family_key(family: FamilyReading) -> str:
 
 
 def _row(family: FamilyReading) -> dict[str, Any]:
-    title = family_title(family)
+    name, method, version = (clean_label_value(part) for part in family.identity)
     if family.in_breach:
         mark, icon, contract = "rebound", "warning_amber", "breach"
     elif family.capacity is None:
@@ -110,7 +112,7 @@ def _row(family: FamilyReading) -> dict[str, Any]:
     capacity = "none" if family.capacity_flag == "none" else stress(family.capacity)
     return {
         "key": family_key(family),
-        **{"family": title, "family_sort": title},
+        **{"family": name, "method": f"{method} {version}", "family_sort": family_title(family)},
         "success": percent(family.success_rate),
         "success_sort": _sortable(family.success_rate),
         "share": None if family.success_rate is None else round(100 * family.success_rate),

@@ -38,7 +38,8 @@ def figure(value: float | None) -> str:
     """
     if value is None:
         return NOTHING
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def percent(value: float | None) -> str:

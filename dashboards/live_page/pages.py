@@ -15,10 +15,10 @@ from dashboards.live_page.live_sink import LiveSink
 from dashboards.live_page.page_frame import PAGES, THEME_COOKIE, PageName, Refresh, page_frame, theme_of
 from dashboards.live_page.pipeline_panel import PipelinePanel
 from dashboards.live_page.window_list import WindowList
+from dashboards.live_page.window_panel import WindowPanel
 from stream_processors.resilience.rebound_window import WindowConfig
 
 _NEWEST_WINDOWS = 6
-_WINDOWS = 50
 _ASIDE_COLUMNS = ("family", "success", "cost", "capacity")
 
 Refreshed = Callable[[Refresh], None]
@@ -91,19 +91,7 @@ class LivePages:
         refreshed(FamilyPanel(self._sink).refresh)
 
     def _windows(self, refreshed: Refreshed) -> None:
-        with ui.element("section").classes("sb-card").props('aria-label="Recent rebound windows"'):
-            ui.label("Recent rebound windows").classes("sb-title")
-            told = ui.label().classes("sb-note")
-            windows = WindowList(_WINDOWS)
-
-        def refresh() -> None:
-            with self._sink.look() as (view, _):
-                newest = view.windows.newest_first()
-            told.text = f"The newest {min(_WINDOWS, len(newest))} of {len(newest):,} that are remembered."
-            told.set_visibility(bool(newest))
-            windows.show(newest)
-
-        refreshed(refresh)
+        refreshed(WindowPanel(self._sink).refresh)
 
     def _pipeline(self, refreshed: Refreshed) -> None:
         refreshed(PipelinePanel(self._sink, self._bootstrap).refresh)

@@ -43,7 +43,9 @@ def curve_words(family: FamilyReading) -> str:
         return "It keeps its contract at no stress that was seen."
     breach = "" if family.first_breach is None else f", and first breaks it at {family.first_breach:.1f}"
     now = "" if family.live_stress is None else f" Its agents work at {family.live_stress:.1f} now."
-    alarm = " That is more than it withstands." if family.in_breach else ""
+    alarm = ""
+    if family.in_breach:
+        alarm = " When last seen at work they were beyond it." if not now else " That is more than it withstands."
     return f"It keeps its contract up to stress {family.capacity:.1f}{breach}.{now}{alarm}"
 
 

@@ -120,11 +120,16 @@ def test_the_lines_of_two_episodes_are_not_joined() -> None:
 
 def test_windows_are_shaded_by_the_steps_that_samples_know() -> None:
     steps = [status("robot-1", step, seen_s=1000.0 + step / 2) for step in range(30, 80, 10)]
-    view = folded([*steps, window("robot-1", departure_step=35, reentry_step=55), window("robot-1", 1, reentry_step=9)])
+    view = folded(
+        [*steps, window("robot-1", 1, departure_step=35, reentry_step=55), window("robot-1", 2, reentry_step=9)]
+    )
     (agent,) = view.agents()
     assert agent.window_spans() == [(1017.5, 1027.5)]
     view.fold(status("robot-1", 80, seen_s=1040.0, departed=75), NOW_S)
     assert agent.window_spans() == [(1017.5, 1027.5), (1037.5, 1040.0)]
+    # Its end is known before a status says so.
+    view.fold(window("robot-1", 0, departure_step=75, reentry_step=78), NOW_S)
+    assert agent.window_spans() == [(1017.5, 1027.5), (1037.5, 1039.0)]
 
 
 def test_where_nothing_can_be_seen_agents_are_unknown() -> None:

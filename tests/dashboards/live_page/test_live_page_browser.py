@@ -189,6 +189,27 @@ def test_families_show_success_beside_cost_and_the_curve_of_whoever_is_chosen(
     expect(page.get_by_text("Too few episodes at any stress")).to_be_visible()
 
 
+def test_recent_windows_are_paged(live: LiveProcess, sender: ReadingSender, open_page: OpenPage) -> None:
+    page = open_page(live.address + "windows")
+    expect(page.get_by_text("No rebound window yet.")).to_be_visible()
+    sender.send(*(window("robot-7", number, departure_time_s=1000.0 + number) for number in range(60)))
+    sender.send(window("robot-8", departure_step=7, departure_time_s=999.0, state="unrecovered", cause="delay"))
+    told = page.locator(".sb-windows li").filter(visible=True)
+    expect(page.get_by_text("1\N{EN DASH}25 of 61 that are remembered")).to_be_visible()
+    expect(told).to_have_count(25)
+    page.get_by_role("button", name="Older").click()
+    page.get_by_role("button", name="Older").click()
+    expect(page.get_by_text("51\N{EN DASH}61 of 61 that are remembered")).to_be_visible()
+    page.get_by_role("button", name="Older").click()
+    expect(told).to_have_count(11)
+    last = re.compile("unrecovered.*robot-8 departed.*step 7.*delay.*physical.*6.25.*2.75", re.DOTALL)
+    expect(told.last).to_contain_text(last)
+    page.get_by_role("button", name="Newer").click()
+    expect(told).to_have_count(25)
+    told.first.get_by_role("link").click()
+    expect(page.get_by_role("heading", name="robot-7")).to_be_visible()
+
+
 def test_the_pipeline_page_counts(live: LiveProcess, sender: ReadingSender, open_page: OpenPage) -> None:
     page = open_page(live.address + "pipeline")
     sender.send(status("robot-1"), summary("robot-1", "1"), summary("robot-1", "1"))
