@@ -34,7 +34,7 @@ def annotate(
     The dashboards of `springback dashboards` show these marks. After a restart nothing is marked twice; run one for a
     Grafana. The token is taken as `springback dashboards publish` takes it; the role Editor is enough.
 
-    Example: SPRINGBACK_GRAFANA_TOKEN=… springback annotate --url http://127.0.0.1:3000
+    Example: springback annotate --url http://127.0.0.1:3000 --token-file grafana.token
     """
     from sinks.annotator import annotate_readings
     from sinks.grafana_annotations_sink import AnnotationBounds
