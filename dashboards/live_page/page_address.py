@@ -6,8 +6,6 @@ from pathlib import Path
 
 from dashboards.live_page.errors import LiveAddressError, PasswordFileError
 
-DEFAULT_PORT = 9465
-
 
 def open_socket(host: str, port: int) -> socket.socket:
     """A listening socket.

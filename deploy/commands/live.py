@@ -14,7 +14,7 @@ def live(
     host: Annotated[
         str, typer.Option(help="Where the page is served. Beyond this machine it wants a --password-file.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 takes a free one.")] = 9465,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 takes a free one.")] = 9460,
     password_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", dir_okay=False, help="A file with the password that the page asks for."),
@@ -33,7 +33,7 @@ def live(
     It reads the topics itself, needs neither the exporter nor Prometheus, and nothing from the internet. Over a network
     that others can listen to, put it behind a proxy with TLS.
 
-    Example: springback live, then open http://127.0.0.1:9465/
+    Example: springback live, then open http://127.0.0.1:9460/
     """
     from dashboards.live_page.live_server import serve_live_page
     from dashboards.live_page.page_address import open_socket, read_password
