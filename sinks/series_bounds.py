@@ -32,7 +32,7 @@ class SeriesBounds(NamedTuple):
             and in the metrics of families at most some 300 more, mostly some 100.
         reasons: distinct reasons of dead letters.
         partitions: partitions with series of their own.
-        remembered: identities remembered of each kind of reading, about 150 bytes each.
+        remembered: identities remembered of each kind of reading, about 300 bytes each.
         remembered_agents: agents whose last counts are remembered, some 1 kB each.
         remembered_families: families (by method and version) whose latest reading is kept, some 10 kB each.
     """
@@ -43,7 +43,7 @@ class SeriesBounds(NamedTuple):
     groups: int = 100
     reasons: int = 50
     partitions: int = 256
-    remembered: int = 200_000
+    remembered: int = 100_000
     remembered_agents: int = 50_000
     remembered_families: int = 2_000
 

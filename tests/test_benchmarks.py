@@ -51,8 +51,9 @@ def test_the_exporter_under_a_short_load_keeps_its_bounds(tmp_path: Path) -> Non
 
 
 def test_a_bound_that_does_not_hold_is_told() -> None:
-    minute = Minute(minute=1, agents=1, readings=1, series=101, page_s=0.1, slowest_page_s=1.5, memory_mb=106.0)
+    times = {"page_s": 0.1, "slowest_page_s": 1.5, "wall_s": 2.0, "ratio": 1.0}
+    minute = Minute(minute=1, agents=1, readings=1, series=101, memory_mb=116.0, **times)
     told = broken_bounds([minute], start_mb=100.0, cap=100)
     assert [words.split()[0] for words in told] == ["101", "a", "memory"]
-    held = replace(minute, series=100, slowest_page_s=0.9, memory_mb=104.0)
+    held = replace(minute, series=100, slowest_page_s=0.9, memory_mb=114.0)
     assert broken_bounds([held], start_mb=100.0, cap=100) == []

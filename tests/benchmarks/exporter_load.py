@@ -24,15 +24,29 @@ from sinks.sink import DeadLetter
 from tests.benchmarks.fleet_readings import MadeUpFleet
 
 RENDER_BOUND_S = 1.0
-GROWTH_BOUND = 0.05
+GROWTH_BOUND_MB = 15.0
 _START_S = 1_700_000_000.0
 _SCRAPE_EVERY_S = 5.0
+_PLAIN_SERIES = 20_000
+_WARM_UP_TICKS = 20
 _OPENER = build_opener(ProxyHandler({}))
 _HEADERS = {"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"}
 
 
 class Minute(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen in a minute: the most series, page times in seconds, MB of memory at its end."""
+    """What was seen in a minute.
+
+    Attributes:
+        minute: which one, from 1.
+        agents: agents that ever were.
+        readings: readings taken in.
+        series: the most series of a page.
+        page_s: processor time of a page, the median; as long as it takes on a machine that does nothing else.
+        slowest_page_s: the same of the slowest page.
+        wall_s: how long the slowest page took on this machine, with whatever else runs on it.
+        ratio: processor time of a page, by its number of series, to that of a page of plain gauges.
+        memory_mb: memory at the minute's end.
+    """
 
     minute: int
     agents: int
@@ -40,25 +54,28 @@ class Minute(msgspec.Struct, frozen=True, kw_only=True):
     series: int
     page_s: float
     slowest_page_s: float
+    wall_s: float
+    ratio: float
     memory_mb: float
 
 
 class Page(NamedTuple):
-    """One answer of the metrics server."""
+    """One answer of the metrics server: processor time of both sides, time by the clock, and how many series."""
 
     seconds: float
+    wall_s: float
     series: int
 
 
 def scrape(address: str) -> Page:
     """Ask for the page as Prometheus does, and time the answer."""
     gc.collect()
-    begun = time.perf_counter()
+    begun, busy = time.perf_counter(), time.process_time()
     with _OPENER.open(Request(address, headers=_HEADERS), timeout=60) as answer:
         body = answer.read()
-    took = time.perf_counter() - begun
+    wall_s, seconds = time.perf_counter() - begun, time.process_time() - busy
     lines = gzip.decompress(body).splitlines()
-    return Page(took, sum(not line.startswith(b"#") for line in lines))
+    return Page(seconds, wall_s, sum(not line.startswith(b"#") for line in lines))
 
 
 def memory_mb() -> float:
@@ -98,10 +115,11 @@ class Load:
 
     def fill_memory(self) -> Iterator[float]:
         """Bring the memory to where it is after months: all that is remembered, full. Yields the share done."""
-        # Each agent of the crowd begins one episode and opens one window; two of three end it.
+        # Each agent of the crowd begins one episode and opens one window; two of three end it. Four times as many as
+        # are remembered: tables of what is forgotten again grow beyond what they hold.
         crowd = MadeUpFleet(self.bounds.remembered_agents // 10, 1, leaving=1.0, opening=1.0)
-        most = self.bounds.remembered * 3 // 2
-        for number in range(self.bounds.remembered):
+        most = 4 * self.bounds.remembered
+        for number in range(most):
             self.sink.write_dead_letter(DeadLetter("late", number.to_bytes(16, "big")))
         while crowd.arrived <= most:
             self.now_s += self.speed
@@ -111,22 +129,26 @@ class Load:
         self.now_s += 2 * 86_400.0  # of that crowd nobody is left
 
 
-def plain_page_s(series: int) -> float:
-    """The page time of so many plain gauges of Prometheus' client, the median of five."""
+def plain_gauges(series: int) -> CollectorRegistry:
+    """So many gauges as Prometheus' client has them."""
     registry = CollectorRegistry()
     gauge = Gauge("plain", "As many series.", ["agent", "state"], registry=registry)
     for number in range(series):
         gauge.labels(f"robot-{number // 7:06d}", str(number % 7)).set(number / 3)
-    with metrics_server(registry, "127.0.0.1", 0) as address:
-        return statistics.median(scrape(address).seconds for _ in range(5))
+    return registry
 
 
 def minutes_of(load: Load, minutes: int, minute_s: float, progress: Progress) -> Iterator[Minute]:
     """Run for so long, and say after each minute how it was."""
     task = progress.add_task("load", total=minutes * minute_s)
-    with metrics_server(load.registry, "127.0.0.1", 0) as address:
+    plain = plain_gauges(_PLAIN_SERIES)
+    with (
+        metrics_server(load.registry, "127.0.0.1", 0) as address,
+        metrics_server(plain, "127.0.0.1", 0) as plain_address,
+    ):
         for minute in range(1, minutes + 1):
             pages: list[Page] = []
+            plain_pages: list[Page] = []
             begun, before = time.monotonic(), load.readings
             scraped = -_SCRAPE_EVERY_S
             while (since := time.monotonic() - begun) < minute_s:
@@ -134,10 +156,11 @@ def minutes_of(load: Load, minutes: int, minute_s: float, progress: Progress) ->
                 if since - scraped >= _SCRAPE_EVERY_S:
                     scraped = since
                     pages.append(scrape(address))
+                    plain_pages.append(scrape(plain_address))
                 progress.update(task, completed=minute_s * (minute - 1) + since)
                 time.sleep(max(0.0, 1.0 - (time.monotonic() - begun - since)))
-            times = [page.seconds for page in pages]
             progress.update(task, completed=minute_s * minute)
+            times = [page.seconds for page in pages]
             yield Minute(
                 minute=minute,
                 agents=load.fleet.arrived,
@@ -145,17 +168,23 @@ def minutes_of(load: Load, minutes: int, minute_s: float, progress: Progress) ->
                 series=max(page.series for page in pages),
                 page_s=statistics.median(times),
                 slowest_page_s=max(times),
+                wall_s=max(page.wall_s for page in pages),
+                ratio=_seconds_a_series(pages) / _seconds_a_series(plain_pages),
                 memory_mb=memory_mb(),
             )
+
+
+def _seconds_a_series(pages: list[Page]) -> float:
+    return statistics.median(page.seconds / page.series for page in pages)
 
 
 def found_table(found: list[Minute], start_mb: float) -> Table:
     """What was seen, minute by minute."""
     table = Table(title=f"Exporter under load (memory after filling: {start_mb:.0f} MB)")
-    for heading in ("minute", "agents so far", "readings", "series", "page", "slowest page", "memory"):
+    for heading in ("minute", "agents so far", "readings", "series", "page", "slowest", "by the clock", "memory"):
         table.add_column(heading, justify="right")
     for row in found:
-        times = f"{1000 * row.page_s:.0f} ms", f"{1000 * row.slowest_page_s:.0f} ms"
+        times = (f"{1000 * seconds:.0f} ms" for seconds in (row.page_s, row.slowest_page_s, row.wall_s))
         counts = f"{row.agents:,}", f"{row.readings:,}", f"{row.series:,}"
         table.add_row(str(row.minute), *counts, *times, f"{row.memory_mb:.0f} MB")
     return table
@@ -164,14 +193,14 @@ def found_table(found: list[Minute], start_mb: float) -> Table:
 def broken_bounds(found: list[Minute], start_mb: float, cap: int) -> list[str]:
     """Which bounds did not hold, in words."""
     series, slowest = max(row.series for row in found), max(row.slowest_page_s for row in found)
-    growth = found[-1].memory_mb / start_mb - 1
+    grown_mb = found[-1].memory_mb - start_mb
     broken = []
     if series > cap:
         broken.append(f"{series:,} series, stated are at most {cap:,}")
     if slowest >= RENDER_BOUND_S:
-        broken.append(f"a page took {slowest:.2f} s, bound {RENDER_BOUND_S:g} s")
-    if growth > GROWTH_BOUND:
-        broken.append(f"memory grew by {100 * growth:.1f} %, bound {100 * GROWTH_BOUND:g} %")
+        broken.append(f"a page took {slowest:.2f} s of a processor, bound {RENDER_BOUND_S:g} s")
+    if grown_mb > GROWTH_BOUND_MB:
+        broken.append(f"memory grew by {grown_mb:.0f} MB, bound {GROWTH_BOUND_MB:g} MB")
     return broken
 
 
@@ -189,8 +218,9 @@ def exporter_load(
     """Hold the exporter to its bounds: series, page time, memory. Ends with 1 if one does not hold.
 
     Memory is filled first with all that the exporter remembers, as after months of use; from then on it must be flat.
-    A page is asked for every five seconds as Prometheus does it, over HTTP with gzip; the ratio says what it costs
-    beside a page of as many plain gauges of Prometheus' client, on any machine.
+    A page is asked for every five seconds as Prometheus does it, over HTTP with gzip. Its time is that of a processor,
+    reading it included, so that whatever else runs on the machine does not count; the ratio says what it costs beside
+    a page of as many plain gauges of Prometheus' client.
     """
     console = Console(width=None if sys.stdout.isatty() else 120)
     bar = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
@@ -203,15 +233,17 @@ def exporter_load(
         task = progress.add_task("fill memory", total=1.0)
         for share in load.fill_memory():
             progress.update(task, completed=share)
-        for _ in range(5):
+        for _ in range(_WARM_UP_TICKS):
             load.tick()
             list(load.registry.collect())
         gc.collect()
         start_mb = memory_mb()
         found = list(minutes_of(load, minutes, minute_s, progress))
-    ratio = statistics.median(row.page_s for row in found) / plain_page_s(found[-1].series)
+    ratio = statistics.median(row.ratio for row in found)
     console.print(found_table(found, start_mb))
-    console.print(f"Series at most: {load.bounds.series:,} stated. Page against as many plain gauges: {ratio:.2f}.")
+    console.print(
+        f"Series at most: {load.bounds.series:,} stated. A page against one of as many plain gauges: {ratio:.2f}."
+    )
     broken = broken_bounds(found, start_mb, load.bounds.series)
     if json_file is not None:
         figures = {"start_mb": start_mb, "cap": load.bounds.series, "ratio": ratio, "minutes": found, "broken": broken}
