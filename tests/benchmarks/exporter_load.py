@@ -138,14 +138,23 @@ def plain_gauges(series: int) -> CollectorRegistry:
     return registry
 
 
-def minutes_of(load: Load, minutes: int, minute_s: float, progress: Progress) -> Iterator[Minute]:
-    """Run for so long, and say after each minute how it was."""
+def minutes_of(load: Load, minutes: int, minute_s: float, progress: Progress) -> tuple[float, list[Minute]]:
+    """Run for so long.
+
+    Returns:
+        The memory in MB before it, with all that measuring needs, and each minute as it was.
+    """
+    found = []
     task = progress.add_task("load", total=minutes * minute_s)
-    plain = plain_gauges(_PLAIN_SERIES)
     with (
         metrics_server(load.registry, "127.0.0.1", 0) as address,
-        metrics_server(plain, "127.0.0.1", 0) as plain_address,
+        metrics_server(plain_gauges(_PLAIN_SERIES), "127.0.0.1", 0) as plain_address,
     ):
+        for _ in range(_WARM_UP_TICKS):
+            load.tick()
+            scrape(address)
+            scrape(plain_address)
+        start_mb = memory_mb()
         for minute in range(1, minutes + 1):
             pages: list[Page] = []
             plain_pages: list[Page] = []
@@ -161,17 +170,20 @@ def minutes_of(load: Load, minutes: int, minute_s: float, progress: Progress) ->
                 time.sleep(max(0.0, 1.0 - (time.monotonic() - begun - since)))
             progress.update(task, completed=minute_s * minute)
             times = [page.seconds for page in pages]
-            yield Minute(
-                minute=minute,
-                agents=load.fleet.arrived,
-                readings=load.readings - before,
-                series=max(page.series for page in pages),
-                page_s=statistics.median(times),
-                slowest_page_s=max(times),
-                wall_s=max(page.wall_s for page in pages),
-                ratio=_seconds_a_series(pages) / _seconds_a_series(plain_pages),
-                memory_mb=memory_mb(),
+            found.append(
+                Minute(
+                    minute=minute,
+                    agents=load.fleet.arrived,
+                    readings=load.readings - before,
+                    series=max(page.series for page in pages),
+                    page_s=statistics.median(times),
+                    slowest_page_s=max(times),
+                    wall_s=max(page.wall_s for page in pages),
+                    ratio=_seconds_a_series(pages) / _seconds_a_series(plain_pages),
+                    memory_mb=memory_mb(),
+                )
             )
+    return start_mb, found
 
 
 def _seconds_a_series(pages: list[Page]) -> float:
@@ -233,12 +245,7 @@ def exporter_load(
         task = progress.add_task("fill memory", total=1.0)
         for share in load.fill_memory():
             progress.update(task, completed=share)
-        for _ in range(_WARM_UP_TICKS):
-            load.tick()
-            list(load.registry.collect())
-        gc.collect()
-        start_mb = memory_mb()
-        found = list(minutes_of(load, minutes, minute_s, progress))
+        start_mb, found = minutes_of(load, minutes, minute_s, progress)
     ratio = statistics.median(row.ratio for row in found)
     console.print(found_table(found, start_mb))
     console.print(
