@@ -1,6 +1,6 @@
 """The last minutes of one agent: what its statuses said, one sample each, in bounded memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -9,13 +9,15 @@ import numpy.typing as npt
 from stream_processors.resilience.readings import EpisodeKey, EpisodeStatus
 
 HISTORY_SAMPLES = 240
-"""Samples of one agent, of which there is at most one a second. 48 bytes each."""
+"""Samples of one agent, of which there is at most one a second. 56 bytes each."""
 
 _FIRST_SAMPLES = 16
+_NONE = np.iinfo(np.int64).min
 _SAMPLE = np.dtype(
     [
         ("time_s", "f8"),
         ("step", "i8"),
+        ("departed", "i8"),
         ("episode", "i4"),
         *((name, "f4") for name in ("progress", "propositions", "total", "cognitive", "physical", "debt", "cost")),
     ]
@@ -53,7 +55,8 @@ class AgentHistory:
             self._samples = np.resize(self._samples, min(self._limit, 2 * self._taken))
         total, by_channel = episode.intensity, episode.intensity_by_channel or (np.nan,) * 3
         self._samples[self._taken % self._limit] = (
-            *(time_s, episode.step, self._number_of(episode.key)),
+            *(time_s, episode.step, _NONE if episode.window is None else episode.window.departure_step),
+            self._number_of(episode.key),
             *(episode.progress, episode.propositions, np.nan if total is None else total, *by_channel),
             episode.window.recovery_cost if episode.window is not None else 0.0,
         )
@@ -69,19 +72,30 @@ class AgentHistory:
                 points.append((time_s, None if value != value else value))
         return points
 
-    def span(self, key: EpisodeKey, first_step: int, last_step: int | None) -> Span | None:
-        """When an episode took these steps, as far as the samples tell; up to its last sample without a last step."""
+    def span(self, key: EpisodeKey, first_step: int, last_step: int) -> Span | None:
+        """When an episode took these steps, as far as the samples tell; None where they tell nothing of them."""
         number = self._episodes.get(key)
         samples = self._ordered()
         samples = samples[samples["episode"] == number] if number is not None else samples[:0]
-        if not len(samples):
+        if not len(samples) or last_step < samples["step"][0]:
             return None
-        start_s = float(np.interp(first_step, samples["step"], samples["time_s"]))
-        if last_step is None:
-            return Span(start_s, float(samples["time_s"][-1]))
-        if last_step < samples["step"][0]:
-            return None
-        return Span(start_s, float(np.interp(last_step, samples["step"], samples["time_s"])))
+        start_s, end_s = np.interp((first_step, last_step), samples["step"], samples["time_s"])
+        return Span(float(start_s), float(end_s))
+
+    def open_spans(self, closed: Iterable[tuple[EpisodeKey, int]]) -> Iterator[Span]:
+        """When a rebound window was open by the samples: from its departure to the last sample that tells of it.
+
+        Args:
+            closed: episodes and departure steps of windows whose ends are known better; they are left out.
+        """
+        known = {(self._episodes.get(key), departure) for key, departure in closed}
+        for _, samples in self._by_episode():
+            changes = np.flatnonzero(np.diff(samples["departed"])) + 1
+            for run in np.split(samples, changes):
+                departure = int(run["departed"][0])
+                if departure != _NONE and (int(run["episode"][0]), departure) not in known:
+                    start_s = float(np.interp(departure, samples["step"], samples["time_s"]))
+                    yield Span(start_s, float(run["time_s"][-1]))
 
     @property
     def extent(self) -> Span | None:

@@ -65,18 +65,7 @@ class AgentMemory:
 
     def window_spans(self) -> list[Span]:
         """When it was in a rebound window, as far as its last minutes go; oldest first."""
-        spans = [
-            self.history.span(window.key, window.departure_step, window.reentry_step)
-            for window in self.windows.values()
-            if window.state != "open"
-        ]
-        episode = self.episode
-        window = None if episode is None else episode.window
-        if episode is not None and window is not None and not self._has_closed(episode.key, window.number):
-            spans.append(self.history.span(episode.key, window.departure_step, None))
-        return sorted(span for span in spans if span is not None)
-
-    def _has_closed(self, key: EpisodeKey, number: int) -> bool:
-        """Whether that window is known to have closed: its reading comes at once, a status but once a second."""
-        window = self.windows.get((key, number))
-        return window is not None and window.state != "open"
+        closed = [window for window in self.windows.values() if window.state != "open"]
+        exact = [self.history.span(window.key, window.departure_step, window.reentry_step) for window in closed]
+        sampled = self.history.open_spans((window.key, window.departure_step) for window in closed)
+        return sorted([*(span for span in exact if span is not None), *sampled])

@@ -11,7 +11,7 @@ from producers.kafka_publisher import KafkaPublisher
 from producers.step_emitter import StepEmitter
 
 with StepEmitter(KafkaPublisher("{broker}"), producer="robot-7") as emitter:
-    episode = emitter.begin_episode(episode="1", family="transportation", reference=True)
+    episode = emitter.begin_episode(episode="1", family="delivery", reference=True)
     for step in range(40):
         episode.step(progress=(step + 1) / 40, planning_s=0.02, travel=0.25)
     episode.end("success")"""

@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 _GOODBYE_S = 1
 _RECONNECT_S = 10.0
+# For a browser that comes back within that time; there are one or two a second, of up to 50 kB.
+_MESSAGES_KEPT = 40
 _POLL_S = 0.02
 
 
@@ -85,6 +87,7 @@ def _server(password: str | None) -> _Server:
         language="en-US",
         favicon="\N{LEFTWARDS ARROW WITH HOOK}",
         reconnect_timeout=_RECONNECT_S,
+        message_history_length=_MESSAGES_KEPT,
         binding_refresh_interval=None,
         tailwind=False,
         show_welcome_message=False,

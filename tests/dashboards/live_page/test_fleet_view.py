@@ -60,10 +60,10 @@ def test_neither_the_order_between_partitions_nor_repetitions_matter(
     shuffled: random.Random, data: st.DataObject
 ) -> None:
     queues = [list(partition) for partition in PARTITIONS]
-    # A worker that starts anew sends what came last once more.
+    # A worker that starts anew sends some of it once more, and may fall again before it has sent all.
     for queue in queues:
-        again = data.draw(st.integers(0, 3))
-        queue.extend(queue[len(queue) - again :])
+        start = data.draw(st.integers(0, len(queue) - 1))
+        queue.extend(queue[start : start + data.draw(st.integers(0, 3))])
     mixed = []
     while queues:
         queue = shuffled.choice(queues)
@@ -130,6 +130,13 @@ def test_windows_are_shaded_by_the_steps_that_samples_know() -> None:
     # Its end is known before a status says so.
     view.fold(window("robot-1", 0, departure_step=75, reentry_step=78), NOW_S)
     assert agent.window_spans() == [(1017.5, 1027.5), (1037.5, 1039.0)]
+
+
+def test_a_window_stays_shaded_when_its_reading_is_no_longer_remembered() -> None:
+    departures = {50: 41, 60: 41}
+    steps = [status("robot-1", step, seen_s=1000.0 + step, departed=departures.get(step)) for step in range(30, 90, 10)]
+    (agent,) = folded([*steps]).agents()
+    assert agent.window_spans() == [(1041.0, 1060.0)]
 
 
 def test_where_nothing_can_be_seen_agents_are_unknown() -> None:
