@@ -23,7 +23,7 @@ _ARGUMENTS = (
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium, of the system: nothing is downloaded. No longer than a module, for `asyncio.run` fails meanwhile."""
-    program = shutil.which("chromium")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         message = "Chromium is not installed (Debian: apt-get install chromium)"
         if os.environ.get("CI"):
