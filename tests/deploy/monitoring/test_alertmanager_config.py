@@ -116,8 +116,12 @@ CAUSES: list[tuple[str, Labels, list[Labels], list[Labels]]] = [
     (
         "blind",
         alert("SpringbackExporterBlind", **EXPORTER),
-        [alert("SpringbackAgentStale", agent="robot"), alert("SpringbackMarginNegative", **GROUP)],
-        [alert("SpringbackSeriesOverflow")],
+        [
+            alert("SpringbackAgentStale", agent="robot"),
+            alert("SpringbackMarginNegative", **GROUP),
+            alert("SpringbackWorkerStuck", instance="a", stage="track_steps"),
+        ],
+        [alert("SpringbackSeriesOverflow"), alert("SpringbackInputLost", stage="track_steps")],
     ),
     (
         "no worker",
