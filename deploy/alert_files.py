@@ -20,7 +20,8 @@ _HERE = Path(__file__).parent
 _FILES = (
     "prometheus/prometheus.yml",
     "prometheus/recording_rules.yml",
-    "prometheus/alert_rules.yml",
+    "prometheus/fleet_alerts.yml",
+    "prometheus/pipeline_alerts.yml",
     "prometheus/runbook.md",
     "alertmanager/alertmanager.yml",
 )

@@ -47,8 +47,8 @@ def export_(
     """Write rules, prometheus.yml, alertmanager.yml and the runbook to a directory, with your addresses in them.
 
     Check them with promtool check config DIR/prometheus.yml and amtool check-config DIR/alertmanager.yml; the first
-    comment in each says how the server is started. Who has a Prometheus already takes the two rule files and the two
-    scrape jobs.
+    comment in each says how the server is started. Who has a Prometheus already takes the three files of rules and
+    the two scrape jobs.
 
     Example: springback alerts export monitoring --exporter robots-1:9464 --worker robots-1:9465 --worker robots-2:9465
     """

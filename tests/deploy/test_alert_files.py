@@ -11,7 +11,8 @@ from deploy.alert_files import AlertFiles, AlertFilesError
 from tests.deploy.monitoring.monitoring_tools import output_of
 
 HOUSE = Path(cli.__file__).parent
-NAMES = ["prometheus.yml", "recording_rules.yml", "alert_rules.yml", "runbook.md", "alertmanager.yml"]
+RULES = ["fleet_alerts.yml", "pipeline_alerts.yml"]
+NAMES = ["prometheus.yml", "recording_rules.yml", *RULES, "runbook.md", "alertmanager.yml"]
 
 
 def content(path: Path) -> Any:
@@ -19,7 +20,7 @@ def content(path: Path) -> Any:
 
 
 def alerts(directory: Path) -> list[dict[str, Any]]:
-    groups = content(directory / "alert_rules.yml")["groups"]
+    groups = [group for name in RULES for group in content(directory / name)["groups"]]
     return [rule for group in groups for rule in group["rules"]]
 
 
@@ -96,7 +97,7 @@ def test_files_changed_by_hand_are_kept_unless_told_otherwise(
     command = ["alerts", "export", str(tmp_path)]
     assert cli.main(command) == 0
     assert cli.main(command) == 0
-    rules, runbook = tmp_path / "alert_rules.yml", tmp_path / "runbook.md"
+    rules, runbook = tmp_path / "fleet_alerts.yml", tmp_path / "runbook.md"
     rules.write_text("groups: []\n")
     runbook.unlink()
     assert cli.main(command) == 1

@@ -8,7 +8,7 @@ import yaml  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parents[3]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
-ALERT_RULES = PROMETHEUS / "alert_rules.yml"
+ALERT_RULES = (PROMETHEUS / "fleet_alerts.yml", PROMETHEUS / "pipeline_alerts.yml")
 RECORDING_RULES = PROMETHEUS / "recording_rules.yml"
 RUNBOOK = PROMETHEUS / "runbook.md"
 RULE_TESTS = sorted((Path(__file__).parent / "rules").glob("*.yml"))
@@ -34,7 +34,7 @@ def rules(path: Path) -> list[Rule]:
 
 def alerts() -> list[Rule]:
     """The alerts."""
-    return rules(ALERT_RULES)
+    return [rule for path in ALERT_RULES for rule in rules(path)]
 
 
 def selectors(text: str) -> list[Selector]:
