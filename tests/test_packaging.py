@@ -121,7 +121,9 @@ def test_recordings_are_evaluated_with_the_command_line_extra_alone() -> None:
     assert "navigation" in done.stdout
 
 
-@pytest.mark.parametrize(("command", "extra"), [("worker", "worker"), ("export", "sinks"), ("topics", "sinks"), ("live", "live")])
+@pytest.mark.parametrize(
+    ("command", "extra"), [("worker", "worker"), ("export", "sinks"), ("topics", "sinks"), ("live", "live")]
+)
 def test_a_part_without_its_extra_says_what_to_install(command: str, extra: str) -> None:
     done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, command)
     assert done.returncode == 2
