@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from sinks.bounded_memory import BoundedMemory
-from sinks.errors import GrafanaRefusedError, SinkUnavailableError
+from sinks.errors import GrafanaRefusedError, GrafanaUnreachableError, SinkUnavailableError
 from sinks.grafana_connection import GrafanaConnection
 from sinks.grafana_marks import BREACH_TAG, OPEN_TAG, WINDOW_TAG, Mark, breach_mark, identity_of, window_mark
 from sinks.sink import DeadLetter
@@ -74,6 +74,8 @@ class GrafanaAnnotationsSink:
         self._known: BoundedMemory[_Known] = BoundedMemory(self._bounds.remembered)
         # All annotations that end after this are known, but for those forgotten; None before Grafana was asked.
         self._known_since_ms: float | None = None
+        # Whose creation had no answer: Grafana may have it all the same.
+        self._unanswered: str | None = None
 
     @property
     def name(self) -> str:
@@ -144,6 +146,8 @@ class GrafanaAnnotationsSink:
     def _is_surely_new(self, mark: Mark) -> bool:
         if self._known_since_ms is None or mark.start_ms is None or len(self._known) >= self._bounds.remembered:
             return False
+        if mark.identity == self._unanswered:
+            return False
         return mark.start_ms >= self._known_since_ms
 
     def _find(self, from_ms: float, to_ms: float, tags: Sequence[str], limit: int) -> list[dict[str, Any]]:
@@ -178,6 +182,9 @@ class GrafanaAnnotationsSink:
                 raise
             _log.warning("A mark is left out. %s", error)
             return
+        except GrafanaUnreachableError:
+            self._unanswered = mark.identity
+            raise
         self._known.put(mark.identity.encode(), _Known(int(made["id"]), mark.closed))
 
     def _draw_to_end(self, mark: Mark, known: _Known) -> None:

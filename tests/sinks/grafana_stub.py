@@ -27,12 +27,14 @@ class GrafanaStub:
     Attributes:
         refusals: answers to give in place of the right one, by method and a pattern of the path.
         check_dashboard: raises for a dashboard that Grafana would not take.
+        loses_answers: whether what it makes is made, but an error answered, as by a proxy that no longer waits.
         rewrites: whether dashboards are given back in other words than they came in, as newer versions do.
         requests: method and path of each request, queries included.
     """
 
     def __init__(self, check_dashboard: Callable[[Any], None] = lambda board: None) -> None:
         self.check_dashboard = check_dashboard
+        self.loses_answers = False
         self.rewrites = False
         self.refusals: dict[tuple[str, str], Answer] = {}
         self.requests: list[str] = []
@@ -58,7 +60,8 @@ class GrafanaStub:
                 found = re.fullmatch(pattern, split.path)
                 if known == method and found:
                     query = urllib.parse.parse_qs(split.query)
-                    return act(self, *found.groups(), query if method == "GET" else body)
+                    answer = act(self, *found.groups(), query if method == "GET" else body)
+                    return (504, {}) if self.loses_answers and method == "POST" else answer
             return 404, {"message": "Not found"}
 
     def _get_dashboard(self, uid: str, _: Any) -> Answer:

@@ -184,6 +184,15 @@ def test_while_grafana_is_away_nothing_is_lost(bench: Bench, opened: WindowReadi
     assert bench.shown() == [(NOW_S - 5, NOW_S, False)]
 
 
+def test_a_mark_whose_answer_was_lost_is_not_made_again(bench: Bench, closed: WindowReading) -> None:
+    bench.stub.loses_answers = True
+    with pytest.raises(GrafanaUnreachableError):
+        bench.deliver(closed)
+    bench.stub.loses_answers = False
+    bench.sink.flush()
+    assert bench.shown() == [(NOW_S - 5, NOW_S, False)]
+
+
 def test_a_refused_token_is_an_end(bench: Bench, closed: WindowReading) -> None:
     bench.stub.refusals["GET", ANNOTATIONS] = 401, {"message": "Invalid API key"}
     with pytest.raises(GrafanaRefusedError, match="HTTP 401") as error:
