@@ -10,7 +10,7 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 from dashboards.grafana_parts.board_layout import Board, Section
 from dashboards.grafana_parts.board_variables import OF_GROUPS, group_variables
 from dashboards.grafana_parts.colour_scheme import BAD, GOOD, WARNING, thresholds, yes_no
-from dashboards.grafana_parts.metric_query import BY_INSTANCE, MetricQueries, targets_up
+from dashboards.grafana_parts.metric_query import BY_INSTANCE, WHOLE_RANGE, MetricQueries, targets_up
 from dashboards.grafana_parts.panel_kinds import (
     NUMBER,
     PER_SECOND,
@@ -30,6 +30,8 @@ from stream_processors.resilience import worker_metrics as workers
 from stream_processors.resilience.metric_spec import MetricSpec
 
 _WHOLE = MetricQueries({})
+# Of two exporters the one that has heard of more knows better.
+_NEWEST_EVENT = f"min({_WHOLE.series(metrics.LAST_EVENT_AGE)})"
 
 
 def pipeline_board() -> Board:
@@ -64,9 +66,13 @@ def _health() -> Section:
             _flag(
                 "Workers", workers.WORKER_READY, f"min({_WHOLE.of_each(workers.WORKER_READY)})", "ready", "not ready"
             ),
-            _late("Newest event", metrics.LAST_EVENT_AGE, f"min({_WHOLE.shown(metrics.LAST_EVENT_AGE)})"),
+            _late("Newest event", metrics.LAST_EVENT_AGE, _NEWEST_EVENT),
             _count("Frames behind", metrics.FRAMES_BEHIND, _WHOLE.total(metrics.FRAMES_BEHIND)),
-            _count("Unreadable messages", exporter.UNREADABLE_MESSAGES, _WHOLE.total(exporter.UNREADABLE_MESSAGES)),
+            _count(
+                "Unreadable in range",
+                exporter.UNREADABLE_MESSAGES,
+                _WHOLE.rise(exporter.UNREADABLE_MESSAGES, window=WHOLE_RANGE),
+            ),
             up.mappings(yes_no("up", "down", bad=False)).height(6),
         ],
     )
@@ -101,7 +107,7 @@ def _flow() -> Section:
     age = _lines(
         "Age of the newest event",
         [metrics.LAST_EVENT_AGE],
-        ask(f"min({_WHOLE.shown(metrics.LAST_EVENT_AGE)})", "age"),
+        ask(_NEWEST_EVENT, "age"),
         unit=SECONDS,
     )
     letters = _lines(

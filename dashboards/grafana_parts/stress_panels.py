@@ -22,9 +22,13 @@ from dashboards.grafana_parts.panel_kinds import (
     time_series,
 )
 from stream_processors.resilience import family_metrics as families
+from stream_processors.resilience.metric_spec import MetricSpec
 
 _MARGIN_SHOWN = 2.0
 """The colours reach from minus to plus this, with 0, where the contract breaks, in their middle."""
+
+
+_SUFFICIENT = "Levels without episodes enough decide nothing: they are not shown."
 
 
 def stress_section(queries: MetricQueries) -> Section:
@@ -62,9 +66,9 @@ def _response_over_time(queries: MetricQueries) -> Heatmap:
         "Stress response M_f",
         describe(
             families.STRESS_MARGIN,
-            note="The smallest margin among the selected families at each stress level. Blue holds, red breaks.",
+            note=f"The smallest margin of the selected families at each level. Blue holds, red breaks. {_SUFFICIENT}",
         ),
-        ask(f"min by (stress) ({queries.shown(families.STRESS_MARGIN)})", "{{stress}}"),
+        ask(f"min by (stress) ({_sufficient(queries, families.STRESS_MARGIN)})", "{{stress}}"),
         axis="stress λ",
     )
     # Grafana turns this scheme round; reversed, low is red again.
@@ -75,8 +79,8 @@ def _response_over_time(queries: MetricQueries) -> Heatmap:
 def _margins_now(queries: MetricQueries) -> BarGauge:
     return _by_stress(
         "Margin M_f by stress, now",
-        describe(families.STRESS_MARGIN),
-        queries.shown(families.STRESS_MARGIN),
+        describe(families.STRESS_MARGIN, note=_SUFFICIENT),
+        _sufficient(queries, families.STRESS_MARGIN),
         "λ {{stress}}: " + SERIES_OF_GROUP,
     ).thresholds(thresholds(BAD, (0, GOOD)))
 
@@ -84,8 +88,8 @@ def _margins_now(queries: MetricQueries) -> BarGauge:
 def _ratios_now(queries: MetricQueries) -> BarGauge:
     return _by_stress(
         "Lowest ratio by quantity and stress, now",
-        describe(families.EXTENSIBILITY_RATIO, families.CONTRACT_THRESHOLD),
-        f"min by (stress, quantity) ({queries.shown(families.EXTENSIBILITY_RATIO)})",
+        describe(families.EXTENSIBILITY_RATIO, families.CONTRACT_THRESHOLD, note=_SUFFICIENT),
+        f"min by (stress, quantity) ({_sufficient(queries, families.EXTENSIBILITY_RATIO)})",
         "λ {{stress}}: {{quantity}}",
     ).thresholds(thresholds(BAD, (1, WARNING), (1.5, GOOD)))
 
@@ -93,10 +97,15 @@ def _ratios_now(queries: MetricQueries) -> BarGauge:
 def _episodes_now(queries: MetricQueries) -> BarGauge:
     return _by_stress(
         "Episodes by stress",
-        describe(families.STRESS_EPISODES, note="Levels without episodes enough decide nothing: they are not shown."),
-        f"{queries.shown(families.STRESS_EPISODES)} and {queries.shown(families.STRESS_SUFFICIENT)} == 1",
+        describe(families.STRESS_EPISODES, families.STRESS_SUFFICIENT),
+        queries.shown(families.STRESS_EPISODES),
         "λ {{stress}}: " + SERIES_OF_GROUP,
     ).min(0)
+
+
+def _sufficient(queries: MetricQueries, spec: MetricSpec) -> str:
+    """What a metric shows at the stress levels that have episodes enough."""
+    return f"{queries.shown(spec)} and ignoring (quantity) {queries.shown(families.STRESS_SUFFICIENT)} == 1"
 
 
 def _by_stress(title: str, description: str, query: str, legend: str) -> BarGauge:

@@ -101,3 +101,16 @@ def test_a_state_is_shown_by_its_number(prometheus: PrometheusServer) -> None:
     shown = {s.labels["agent"]: s.value for s in prometheus.query(state_number(MetricQueries({})))}
 
     assert shown == {AGENT: STATE_NUMBERS["rebound"], "rover-1": STATE_NUMBERS["rebound"]}
+
+
+def test_of_two_exporters_the_one_that_has_heard_of_more_tells_how_old_the_newest_event_is() -> None:
+    asked = {q.expression for q in panel_queries("") if "springback_last_event_age_seconds" in q.expression}
+    assert asked == {"min(springback_last_event_age_seconds)"}
+
+
+def test_stress_levels_without_episodes_enough_show_no_margin() -> None:
+    metrics = ("springback_stress_margin", "springback_extensibility_ratio")
+    asked = [q for q in panel_queries("") if any(metric in q.expression for metric in metrics)]
+    assert len(asked) == 3
+    enough = r"and ignoring \(quantity\) .*springback_stress_level_sufficient\{.*\}\) == 1"
+    assert all(re.search(enough, query.expression) for query in asked)
