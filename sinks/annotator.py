@@ -31,8 +31,8 @@ async def annotate_readings(
         grafana: where the marks go.
         prefix: what the topics' names begin with.
         bounds: how far back, and how fast.
-        ready_file: written once the topics were read to their ends: `{"grafana": "http://…"}`.
-        on_ready: called at the same moment with Grafana's address.
+        ready_file: written when the topics were read to their ends: `{"grafana": "http://…"}`.
+        on_ready: called then with Grafana's address, and again when a broker that was away is caught up with.
         client_options: further options of aiokafka's clients (security).
 
     Raises:
@@ -51,7 +51,6 @@ class _ReadyObserver:
         self._url = url
         self._ready_file = ready_file
         self._on_ready = on_ready
-        self._ready = False
 
     def unreadable(self, topic: str) -> None:
         pass
@@ -60,9 +59,6 @@ class _ReadyObserver:
         pass
 
     def caught_up(self) -> None:
-        if self._ready:
-            return  # the broker was away, and is read on
-        self._ready = True
         if self._ready_file is not None:
             write_ready_file(self._ready_file, {"grafana": self._url})
         if self._on_ready is not None:

@@ -7,7 +7,6 @@ mark what neither has seen yet.
 
 import logging
 import time
-import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -123,12 +122,9 @@ class GrafanaAnnotationsSink:
         """Learn what Grafana holds from before."""
         now_ms = 1000 * self._clock()
         since_ms = now_ms - 2000 * self._bounds.history_s
-        reached = since_ms
         for kind in (WINDOW_TAG, BREACH_TAG):
-            found = self._find(since_ms, now_ms + _MILLISECONDS_A_DAY, (kind,), self._bounds.remembered)
-            if len(found) >= self._bounds.remembered:
-                reached = float("inf")  # there are more than were told
-        self._known_since_ms = reached
+            self._find(since_ms, now_ms + _MILLISECONDS_A_DAY, (kind,), self._bounds.remembered)
+        self._known_since_ms = since_ms
 
     def _deliver(self, mark: Mark) -> None:
         key = mark.identity.encode()
@@ -144,21 +140,18 @@ class GrafanaAnnotationsSink:
             self._draw_to_end(mark, known)
 
     def _is_surely_new(self, mark: Mark) -> bool:
-        if self._known_since_ms is None or mark.start_ms is None or len(self._known) >= self._bounds.remembered:
+        if self._known_since_ms is None or mark.start_ms is None or mark.identity == self._unanswered:
             return False
-        if mark.identity == self._unanswered:
-            return False
-        return mark.start_ms >= self._known_since_ms
+        # A full memory has forgotten some, or was not told of all that Grafana has.
+        return len(self._known) < self._bounds.remembered and mark.start_ms >= self._known_since_ms
 
-    def _find(self, from_ms: float, to_ms: float, tags: Sequence[str], limit: int) -> list[dict[str, Any]]:
-        """The annotations with all of these tags, which are remembered."""
+    def _find(self, from_ms: float, to_ms: float, tags: Sequence[str], limit: int) -> None:
+        """Remember the annotations with all of these tags, which stand in the address as they are."""
         self._take_turn()
-        # grafana-client puts the tags into the address as they are.
-        quoted = [urllib.parse.quote(tag, safe="") for tag in tags]
         found: list[dict[str, Any]] = self._grafana.call(
             "to look for annotations",
             lambda api: api.annotations.find_annotations(
-                time_from=round(from_ms), time_to=round(to_ms), ann_type="annotation", tags=quoted, limit=limit
+                time_from=round(from_ms), time_to=round(to_ms), ann_type="annotation", tags=tags, limit=limit
             ),
         )
         for annotation in found:
@@ -166,7 +159,6 @@ class GrafanaAnnotationsSink:
             if identity is not None:
                 known = _Known(int(annotation["id"]), OPEN_TAG not in annotation["tags"])
                 self._known.put(identity.encode(), known)
-        return found
 
     def _create(self, mark: Mark) -> None:
         self._take_turn()
