@@ -159,6 +159,23 @@ def test_open_episodes_are_those_of_all_partitions_held(worker: Worker) -> None:
     assert worker.value(metrics.WORKER_OPEN_EPISODES) == 3
 
 
+def test_each_count_of_a_stage_has_a_metric_of_its_own(worker: Worker) -> None:
+    counted = {
+        "events": metrics.WORKER_MESSAGES,
+        "covered": metrics.WORKER_COVERED_MESSAGES,
+        "left_over": metrics.WORKER_LEFT_OVER_MESSAGES,
+        "abandoned": metrics.WORKER_ABANDONED_BATCHES,
+        "sent_back": metrics.WORKER_READ_AGAIN,
+        "holes": metrics.WORKER_HOLES,
+        "lost_offsets": metrics.WORKER_LOST_OFFSETS,
+        "rejected": metrics.WORKER_REJECTED_MESSAGES,
+        "tick_failures": metrics.WORKER_TICK_FAILURES,
+    }
+    for number, name in enumerate(counted, start=1):
+        setattr(worker.stages.learn_baselines.counts, name, number)
+    assert [worker.value(metric, "learn_baselines") for metric in counted.values()] == list(range(1, 10))
+
+
 def test_a_hole_counts_once_whatever_its_length() -> None:
     counts = StageCounts()
     counts.passed_over(40)

@@ -28,5 +28,12 @@ def test_each_count_is_shown_once() -> None:
         counts.events[event] = 1 + number
     found = list(measure_judge(counts, ready=True, endpoint_down=False, waiting_frames=0))
     assert {one.labels[0]: one.value for one in found if one.metric is metrics.JUDGE_STEPS} == counts.steps
-    events = [one.value for one in found if one.metric.kind == "counter" and one.metric is not metrics.JUDGE_STEPS]
-    assert sorted(events) == sorted(counts.events.values())
+    assert {(one.metric, *one.labels): one.value for one in found if one.metric.kind == "counter"}.items() >= {
+        (metrics.JUDGE_FRAMES,): counts.events["frames"],
+        (metrics.JUDGE_JUDGED_FRAMES,): counts.events["judged_frames"],
+        (metrics.JUDGE_UNJUDGEABLE_FRAMES, "unreadable"): counts.events["unreadable_frames"],
+        (metrics.JUDGE_UNJUDGEABLE_FRAMES, "faulty"): counts.events["faulty_frames"],
+        (metrics.JUDGE_UNJUDGEABLE_FRAMES, "oversized"): counts.events["oversized_frames"],
+        (metrics.JUDGE_CALLS,): counts.events["calls"],
+        (metrics.JUDGE_RETRIES,): counts.events["retries"],
+    }.items()
