@@ -136,7 +136,7 @@ def _waiting() -> Section:
     stuck = _ages("No progress for", agents.AGENT_LAST_PROGRESS, "", _selected(agents.AGENT_LAST_PROGRESS))
     windows = _ages("In a window for", agents.AGENT_WINDOW_DEPARTED, "", _selected(agents.AGENT_WINDOW_DEPARTED))
     return Section(
-        f"The {_SHOWN_BARS} longest",
+        f"The {_SHOWN_BARS} longest of agents with an open episode",
         [
             silent.thresholds(thresholds(GOOD, (30, WARNING), (60, BAD))),
             stuck.thresholds(thresholds(GOOD, (150, WARNING), (300, BAD))),
@@ -146,7 +146,9 @@ def _waiting() -> Section:
 
 
 def _ages(title: str, spec: MetricSpec, note: str, timestamps: str) -> BarGauge:
-    ages = highest(_SHOWN_BARS, since(timestamps))
+    # Whose episodes have ended owes nobody a sign of life.
+    running = f"{OF_AGENTS.of_agents(agents.AGENT_STATE, state='ended')} == 0"
+    ages = highest(_SHOWN_BARS, f"{since(timestamps)} and on (agent) {running}")
     return bars(title, describe(spec, note=note), ask_now(ages, "{{agent}}"), unit=SECONDS).min(0).no_value("none")
 
 
