@@ -1,0 +1,127 @@
+"""ROS 1 as a feed of messages: any topic of any type, while nodes and the master come and go.
+
+Topics are subscribed to untyped; each connection brings the definition of its messages, from which they are read. So a
+topic need not exist yet, and no message package need be installed here. rospy allows one node per process, once.
+"""
+
+import logging
+import threading
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, Final
+
+from producers.bridge_inbox import ArrivedMessage, BridgeInbox
+from producers.mapping_parts.topic_pattern import TopicPattern
+from producers.ros_imports import import_rospy
+from producers.ros_values import plain_message
+
+NODE_NAME: Final = "springback_bridge"
+_POLL_S: Final = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class Ros1Feed:
+    """Subscribes to topics and puts what comes into an inbox.
+
+    Args:
+        patterns: which topics. Plain names are remapped and resolved as those of any node are, and need not exist yet;
+            what matches a wildcard is looked up in between.
+        inbox: where the messages go.
+        watch_s: how often to look whether the master still knows this node, s.
+
+    Raises:
+        MissingRosError: rospy cannot be imported.
+    """
+
+    def __init__(self, patterns: Iterable[TopicPattern], inbox: BridgeInbox, *, watch_s: float = 1.0) -> None:
+        self._rospy = import_rospy()
+        self._patterns = tuple(patterns)
+        self._subscribed: set[str] = set()
+        self._inbox = inbox
+        self._watch_s = watch_s
+        self._classes: dict[tuple[str, str], Any] = {}
+
+    def run(self, stop: threading.Event) -> None:
+        """Waits for the master, subscribes, and stays until `stop` is set or the node is shut down from outside."""
+        rospy = self._rospy
+        if not self._wait_for_master(stop):
+            return
+        rospy.init_node(NODE_NAME, anonymous=True, disable_signals=True, disable_rosout=True)
+        try:
+            for pattern in self._patterns:
+                if pattern.is_plain:
+                    self._subscribe(pattern.text)
+            while not rospy.is_shutdown() and not stop.is_set():
+                self._look_around()
+                stop.wait(self._watch_s)
+        finally:
+            rospy.signal_shutdown("springback bridge ends")
+
+    def plain(self, message: Any) -> Any:
+        """The message as plain nested values.
+
+        Raises:
+            ValueError: its bytes do not fit its definition.
+        """
+        genpy = import_module("genpy")
+        header = message._connection_header
+        try:
+            return plain_message(
+                self._class_of(header["type"], header["md5sum"], header["message_definition"]).deserialize(
+                    message._buff
+                )
+            )
+        except (genpy.DeserializationError, genpy.MessageException) as error:
+            problem = f"a message of type {header['type']} cannot be read: {error}"
+            raise ValueError(problem) from error
+
+    def _class_of(self, kind: str, checksum: str, definition: str) -> Any:
+        known = self._classes.get((kind, checksum))
+        if known is None:
+            known = self._classes[kind, checksum] = import_module("genpy.dynamic").generate_dynamic(kind, definition)[
+                kind
+            ]
+        return known()
+
+    def _take(self, message: Any, topic: str) -> None:
+        self._inbox.put(ArrivedMessage(topic, message, self._rospy.get_time()))
+
+    def _wait_for_master(self, stop: threading.Event) -> bool:
+        rosgraph = import_module("rosgraph")
+        told = False
+        while not rosgraph.is_master_online():
+            if not told:
+                log.warning("no ROS master at %s yet (ROS_MASTER_URI); waiting for it", rosgraph.get_master_uri())
+                told = True
+            if stop.wait(_POLL_S):
+                return False
+        return not stop.is_set()
+
+    def _subscribe(self, topic: str) -> None:
+        if topic not in self._subscribed:
+            self._subscribed.add(topic)
+            self._rospy.Subscriber(topic, self._rospy.AnyMsg, self._take, callback_args=topic)
+
+    def _look_around(self) -> None:
+        """Subscribes to new topics that match a wildcard, and registers anew with a master that was restarted."""
+        rosgraph = import_module("rosgraph")
+        name = self._rospy.get_name()
+        master = rosgraph.Master(name)
+        try:
+            if not all(pattern.is_plain for pattern in self._patterns):
+                for topic, _ in master.getPublishedTopics(""):
+                    if any(not pattern.is_plain and pattern.match(topic) is not None for pattern in self._patterns):
+                        self._subscribe(topic)
+            master.lookupNode(name)
+        except rosgraph.MasterError:
+            log.warning("the ROS master does not know %s any more (a restart?); registering again", name)
+            self._register_again()
+        except OSError as error:
+            log.debug("the ROS master does not answer: %s", error)
+
+    def _register_again(self) -> None:
+        # rospy does not do it by itself. Its connections to publishers stay: a new master may not know of those.
+        registration = import_module("rospy.impl.registration")
+        for topic, kind in self._rospy.topics.get_topic_manager().get_subscriptions():
+            registration.get_registration_listeners().notify_added(topic, kind, registration.Registration.SUB)
