@@ -1,0 +1,229 @@
+"""From timed messages of any source to episodes and steps, as a signal mapping says: pure, bounded, and never stopped.
+
+>>> from producers.signal_mapping import parse_mapping
+>>> mapping = parse_mapping('''
+... agent = { segment = "robot" }
+... header = { family = "navigation" }
+... step = { trigger = "{robot}/pose" }
+... signals = { progress = { topic = "{robot}/pose", field = "done" } }
+... episode = { end = { topic = "{robot}/result", field = "ok", outcomes = { true = "success" } } }
+... ''', "mine.toml")
+>>> assembler = EpisodeAssembler(mapping, session="today")
+>>> (step,) = assembler.add(TimedMessage("r7/pose", 1790000000.0, {"done": 0.5}))
+>>> step.producer, step.session, step.report.signals
+('r7', 'today.1', {'progress': 0.5, 'time_s': 1790000000.0})
+>>> (end,) = assembler.add(TimedMessage("r7/result", 1790000001.0, {"ok": True}))
+>>> end.report.outcome
+'success'
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from producers.frame_building import ReportedEnd, ReportedStep
+from producers.frame_parts import MAX_IDENTIFIER
+from producers.mapping_parts.agent_episodes import AgentEpisodes
+from producers.mapping_parts.field_path import MISSING, text_of
+from producers.mapping_parts.message_routes import Route, Routes
+from producers.mapping_parts.reorder_buffer import ReorderBuffer
+from producers.mapping_parts.transforms import number_of, seconds_of
+from producers.signal_mapping import SignalMapping, TimedMessage
+from producers.text_repair import without_lone_surrogates
+
+__all__ = ["AssemblyReport", "EpisodeAssembler", "MappedReport", "SessionClosed", "TimedMessage"]
+
+MOST_AGENTS: Final = 1000
+
+
+class SessionClosed(NamedTuple):
+    """A session has ended: nothing more comes of it."""
+
+
+class MappedReport(NamedTuple):
+    """A step, an episode's end, or a session's, and whose it is."""
+
+    producer: str
+    session: str
+    report: ReportedStep | ReportedEnd | SessionClosed
+
+
+@dataclass(slots=True)
+class AssemblyReport:
+    """What became of the messages so far.
+
+    Attributes:
+        messages, steps, ends, sessions: how many.
+        left_out: what was not used, by reason: not_mapped, no_agent, too_many_agents, retained, repeated,
+            no_header_time, clock_reset, missing_field, unusable_value, no_progress, unusable_header, unusable_outcome.
+        examples: one of each reason, in words.
+    """
+
+    messages: int = 0
+    steps: int = 0
+    ends: int = 0
+    sessions: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def count(self, reason: str, detail: str) -> None:
+        """Something was left out."""
+        self.left_out[reason] += 1
+        self.examples.setdefault(reason, detail)
+
+
+class _Held(NamedTuple):
+    message: TimedMessage
+    route: Route
+    header_s: float | None
+
+
+class EpisodeAssembler:
+    """Turns messages into steps and ends.
+
+    Args:
+        mapping: what to make of them.
+        session: what the ids of all sessions begin with; a number follows.
+        recorded: the messages are of a recording, so that late ones can be put in order.
+        most_agents: of more agents at a time, messages are left out and counted.
+    """
+
+    def __init__(
+        self, mapping: SignalMapping, *, session: str, recorded: bool = False, most_agents: int = MOST_AGENTS
+    ) -> None:
+        self.report = AssemblyReport()
+        self._mapping = mapping
+        self._session = session
+        self._window_s = mapping.reorder_s if recorded else None
+        self._most_agents = most_agents
+        self._routes = Routes(mapping)
+        self._agents: dict[str, AgentEpisodes] = {}
+        self._buffers: dict[str, ReorderBuffer[_Held]] = {}
+
+    def add(self, message: TimedMessage) -> list[MappedReport]:
+        """Take a message; gives the steps and ends that are certain by it."""
+        self.report.messages += 1
+        route = self._routes.of(message.topic)
+        if not route.of_use:
+            self.report.count("not_mapped", f"no rule is for topic {message.topic!r}")
+            return []
+        agent = self._agent(message, route)
+        if agent is None:
+            return []
+        own_s = self._own_s(message, agent)
+        if agent.repeats(message, route, own_s):
+            self.report.count("repeated", f"{message.topic}: a message that was here before")
+            return []
+        by_header = self._mapping.time == "header"
+        if by_header and own_s is None:
+            self.report.count("no_header_time", f"{message.topic}: no time at {self._mapping.header_time.text}")
+        held = _Held(message, route, own_s if by_header else None)
+        if self._window_s is None:
+            return list(self._take(agent.agent, held))
+        buffer = self._buffers.setdefault(agent.agent, ReorderBuffer(self._window_s))
+        due = buffer.add(own_s if by_header else message.receive_s, held)
+        return [report for one in due for report in self._take(agent.agent, one)]
+
+    def advance(self, now_s: float) -> list[MappedReport]:
+        """Tell that it is so late by the receiver's clock: steps of a fixed rate and gaps need no message then."""
+        told: list[MappedReport] = []
+        for agent in self._agents.values():
+            silent_s = now_s - agent.seen_s
+            if silent_s > 0.0 and math.isfinite(silent_s):
+                told += self._told(agent, agent.advance(agent.clock.now_s + silent_s))
+        return told
+
+    def finish(self) -> list[MappedReport]:
+        """The recording, or the source, is at its end: what is held is worked off, and open episodes end."""
+        told: list[MappedReport] = []
+        for name in list(self._agents):
+            if name in self._buffers:
+                for held in self._buffers[name].flush():
+                    told += self._take(name, held)
+            told += self._close(self._agents[name], None)
+        self._agents.clear()
+        self._buffers.clear()
+        return told
+
+    def _take(self, name: str, held: _Held) -> Iterator[MappedReport]:
+        message, route, header_s = held
+        agent = self._agents[name]
+        if message.retained:
+            agent.remember_traits(message, route)
+            self.report.count("retained", f"{message.topic}: only what it says of the episodes to come is used")
+            return
+        if agent.ends_session(message, route):
+            yield from self._close(agent, "aborted")
+            self._agents[name] = self._new_agent(name, agent)
+            return
+        agent.remember_traits(message, route)
+        if agent.other_id():
+            yield from self._told(agent, agent.end(None))
+            agent.clock.begin()
+        if agent.clock.jumped_back(header_s, message.receive_s, self._mapping.reorder_s):
+            earlier = message.receive_s if header_s is None else header_s
+            self.report.count("clock_reset", f"{name}: {message.topic} is of {earlier:.3f} s, before what came before")
+            yield from self._close(agent, "aborted")
+            agent = self._agents[name] = self._new_agent(name, agent)
+        time_s = agent.clock.place(header_s, message.receive_s)
+        agent.seen_s = message.receive_s
+        yield from self._told(agent, agent.take(message, route, time_s))
+
+    def _told(self, agent: AgentEpisodes, reports: Iterable[ReportedStep | ReportedEnd]) -> Iterator[MappedReport]:
+        for report in reports:
+            if isinstance(report, ReportedStep):
+                self.report.steps += 1
+            else:
+                self.report.ends += 1
+            yield MappedReport(agent.agent, agent.session, report)
+
+    def _close(self, agent: AgentEpisodes, outcome: str | None) -> Iterator[MappedReport]:
+        yield from self._told(agent, agent.end(outcome))
+        yield MappedReport(agent.agent, agent.session, SessionClosed())
+
+    def _new_agent(self, name: str, before: AgentEpisodes | None = None) -> AgentEpisodes:
+        self.report.sessions += 1
+        agent = AgentEpisodes(self._mapping, name, f"{self._session}.{self.report.sessions}", self.report.count)
+        if before is not None:
+            agent.inherit(before)
+        return agent
+
+    def _agent(self, message: TimedMessage, route: Route) -> AgentEpisodes | None:
+        name = self._agent_id(message, route)
+        if not name or len(name) > MAX_IDENTIFIER:
+            self.report.count("no_agent", f"{message.topic or 'a row'} does not say which agent it is of: {name!r}")
+            return None
+        if name not in self._agents:
+            if len(self._agents) >= self._most_agents and not self._forget_one():
+                self.report.count("too_many_agents", f"{name!r} would be one more than {self._most_agents}")
+                return None
+            self._agents[name] = self._new_agent(name)
+        return self._agents[name]
+
+    def _agent_id(self, message: TimedMessage, route: Route) -> str | None:
+        rule = self._mapping.agent
+        if rule.segment is not None:
+            return route.segments.get(rule.segment)
+        for _, place, path in route.agent:
+            raw = path.read(message.value)
+            if raw is not MISSING and (text := text_of(rule.sources[place].fresh_chain()(raw))) is not None:
+                return without_lone_surrogates(text)
+        return text_of(rule.constant if rule.constant is not None else rule.default)
+
+    def _forget_one(self) -> bool:
+        idle = [agent for agent in self._agents.values() if not agent.is_open]
+        if not idle:
+            return False
+        oldest = min(idle, key=lambda agent: agent.seen_s)
+        del self._agents[oldest.agent]
+        self._buffers.pop(oldest.agent, None)
+        return True
+
+    def _own_s(self, message: TimedMessage, agent: AgentEpisodes) -> float | None:
+        """The time that the message gives itself; what is 0 among dates, or an empty stamp of ROS, was never set."""
+        raw = self._mapping.header_time.read(message.value)
+        own_s = None if raw is MISSING else seconds_of(raw, self._mapping.header_unit_s)
+        unset = own_s == 0.0 and (agent.clock.is_dated or number_of(raw) is None)
+        return None if own_s is None or own_s < 0.0 or unset else own_s
