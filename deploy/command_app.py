@@ -7,6 +7,7 @@ import typer
 
 from deploy.commands import (
     baseline,
+    bridge,
     compare,
     demo,
     evaluate,
@@ -16,6 +17,7 @@ from deploy.commands import (
     record,
     replay,
     schema,
+    sources,
     topics,
     up,
     worker,
@@ -45,9 +47,9 @@ def build_app() -> typer.Typer:
     app.callback()(_global_options)
     for panel, commands in {
         "On one machine": (demo.demo, up.up),
-        "The parts": (worker.worker, judge.judge, export.export, topics.topics),
+        "The parts": (bridge.bridge, worker.worker, judge.judge, export.export, topics.topics),
         "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare, fit_value.fit_value),
-        "Reference": (schema.schema,),
+        "Reference": (sources.sources, schema.schema),
     }.items():
         for command in commands:
             app.command(rich_help_panel=panel)(command)

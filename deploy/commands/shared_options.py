@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from producers.signal_mapping import SignalMapping
     from stream_processors.resilience.value_model import ValueModel
     from stream_processors.settings import WorkerSettings
 
@@ -108,6 +109,17 @@ ValueModelOption = Annotated[
     ),
 ]
 
+MappingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mapping",
+        "-m",
+        metavar="FILE|NAME",
+        help="Which field is which signal (TOML): a file, or the name of one that comes with springback "
+        "(`springback sources` lists them).",
+    ),
+]
+
 LocalBrokerOption = Annotated[
     str,
     typer.Option(
@@ -156,6 +168,17 @@ def read_value_option(file: Path | None) -> "ValueModel | None":
     from stream_processors.value_model_file import read_value_model
 
     return None if file is None else read_value_model(file, "--value-model")
+
+
+def read_mapping_option(name_or_file: str | None) -> "SignalMapping | None":
+    """The mapping that the option names; None where it names none.
+
+    Raises:
+        MappingError: there is none, or it is not as it must be.
+    """
+    from producers.signal_mapping import load_mapping
+
+    return None if name_or_file is None else load_mapping(name_or_file)
 
 
 def silence_kafka_clients() -> None:
