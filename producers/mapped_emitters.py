@@ -50,6 +50,11 @@ class MappedEmitters:
         self._emitters: dict[tuple[str, str], StepEmitter] = {}
         self._episodes: dict[tuple[str, str], EpisodeHandle] = {}
 
+    @property
+    def steps_buffered(self) -> int:
+        """Steps of open sessions that wait, or are on their way."""
+        return sum(emitter.report.steps_buffered for emitter in self._emitters.values())
+
     def report(self, reports: Iterable[MappedReport]) -> None:
         """Pass these on, in order."""
         for producer, session, report in reports:

@@ -6,12 +6,14 @@ topic need not exist yet, and no message package need be installed here. rospy a
 
 import logging
 import threading
+import time
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final
 
 from producers.bridge_inbox import ArrivedMessage, BridgeInbox
 from producers.mapping_parts.topic_pattern import TopicPattern
+from producers.receive_clock import ReceiveClock
 from producers.ros_imports import import_rospy
 from producers.ros_values import plain_message
 
@@ -40,6 +42,7 @@ class Ros1Feed:
         self._subscribed: set[str] = set()
         self._inbox = inbox
         self._watch_s = watch_s
+        self._clock: ReceiveClock | None = None
         self._classes: dict[tuple[str, str], Any] = {}
 
     def run(self, stop: threading.Event) -> None:
@@ -48,6 +51,7 @@ class Ros1Feed:
         if not self._wait_for_master(stop):
             return
         rospy.init_node(NODE_NAME, anonymous=True, disable_signals=True, disable_rosout=True)
+        self._clock = ReceiveClock(rospy.get_time)
         try:
             for pattern in self._patterns:
                 if pattern.is_plain:
@@ -58,12 +62,18 @@ class Ros1Feed:
         finally:
             rospy.signal_shutdown("springback bridge ends")
 
+    def now_s(self) -> float:
+        """The time of the messages' arrival, s UTC epoch."""
+        return time.time() if self._clock is None else self._clock.now_s()
+
     def plain(self, message: Any) -> Any:
         """The message as plain nested values.
 
         Raises:
             ValueError: its bytes do not fit its definition.
         """
+        if not isinstance(message, self._rospy.AnyMsg):  # rospy has subscribed to `/clock` itself, by its type
+            return plain_message(message)
         genpy = import_module("genpy")
         header = message._connection_header
         try:
@@ -85,7 +95,7 @@ class Ros1Feed:
         return known()
 
     def _take(self, message: Any, topic: str) -> None:
-        self._inbox.put(ArrivedMessage(topic, message, self._rospy.get_time()))
+        self._inbox.put(ArrivedMessage(topic, message, self.now_s()))
 
     def _wait_for_master(self, stop: threading.Event) -> bool:
         rosgraph = import_module("rosgraph")

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from producers.bridge_inbox import ArrivedMessage, BridgeInbox
 from producers.mapping_parts.topic_pattern import TopicPattern
+from producers.receive_clock import ReceiveClock
 from producers.ros_imports import import_rclpy
 from producers.ros_values import NANOSECOND_S, plain_message
 
@@ -53,6 +54,7 @@ class Ros2Feed:
         self._sim_time = sim_time
         self._watch_s = watch_s
         self._subscribed: dict[str, tuple[_Offer, Any]] = {}
+        self._clock: ReceiveClock | None = None
         self._unreadable: set[str] = set()
 
     def run(self, stop: threading.Event) -> None:
@@ -66,6 +68,8 @@ class Ros2Feed:
                 [import_module("rclpy.parameter").Parameter("use_sim_time", value=True)] if self._sim_time else []
             )
             node = self._rclpy.create_node(NODE_NAME, context=context, parameter_overrides=overrides)
+            ros_clock = node.get_clock()
+            self._clock = ReceiveClock(lambda: float(ros_clock.now().nanoseconds * NANOSECOND_S))
             executor = executors.SingleThreadedExecutor(context=context)
             executor.add_node(node)
             look_at = time.monotonic()
@@ -81,6 +85,10 @@ class Ros2Feed:
             node.destroy_node()
         finally:
             self._rclpy.try_shutdown(context=context)
+
+    def now_s(self) -> float:
+        """The time of the messages' arrival, s UTC epoch."""
+        return time.time() if self._clock is None else self._clock.now_s()
 
     def plain(self, message: Any) -> Any:
         """The message as plain nested values."""
@@ -101,7 +109,7 @@ class Ros2Feed:
                 del self._subscribed[topic]
             kind = self._type(topic, offer.type_name)
             if kind is not None:
-                subscription = node.create_subscription(kind, topic, self._taker(node, topic), _quality(offer))
+                subscription = node.create_subscription(kind, topic, self._taker(topic), _quality(offer))
                 self._subscribed[topic] = offer, subscription
 
     def _type(self, topic: str, type_name: str) -> Any:
@@ -114,11 +122,9 @@ class Ros2Feed:
                 self._unreadable.add(type_name)
             return None
 
-    def _taker(self, node: Any, topic: str) -> Any:
-        clock = node.get_clock()
-
+    def _taker(self, topic: str) -> Any:
         def take(message: Any) -> None:
-            self._inbox.put(ArrivedMessage(topic, message, clock.now().nanoseconds * NANOSECOND_S))
+            self._inbox.put(ArrivedMessage(topic, message, self.now_s()))
 
         return take
 
