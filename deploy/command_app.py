@@ -13,6 +13,7 @@ from deploy.commands import (
     evaluate,
     export,
     fit_value,
+    gateway,
     judge,
     record,
     replay,
@@ -28,7 +29,7 @@ _ABOUT = """Live resilience telemetry for embodied agents: from step events on K
 Start with `springback demo`: it runs the whole pipeline on this machine and ends by itself."""
 
 _ENDS = """Exit codes: 0 all went well; 1 a finding, or the run failed; 2 wrong usage or bad input; 130 after Ctrl-C
-(0 for `up`, `worker` and `export`, which run until then).
+(0 for `up`, `worker`, `export` and `gateway`, which run until then).
 
 Kafka is at --broker, else at SPRINGBACK_BROKER, else at 127.0.0.1:9092. SPRINGBACK_DEBUG=1 shows tracebacks."""
 
@@ -47,7 +48,7 @@ def build_app() -> typer.Typer:
     app.callback()(_global_options)
     for panel, commands in {
         "On one machine": (demo.demo, up.up),
-        "The parts": (bridge.bridge, worker.worker, judge.judge, export.export, topics.topics),
+        "The parts": (bridge.bridge, gateway.gateway, worker.worker, judge.judge, export.export, topics.topics),
         "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare, fit_value.fit_value),
         "Reference": (sources.sources, schema.schema),
     }.items():
