@@ -28,8 +28,8 @@ from producers.frame_parts import MAX_IDENTIFIER
 from producers.mapping_parts.agent_episodes import AgentEpisodes
 from producers.mapping_parts.field_path import MISSING, text_of
 from producers.mapping_parts.message_routes import Route, Routes
+from producers.mapping_parts.plain_values import number_of, seconds_of
 from producers.mapping_parts.reorder_buffer import ReorderBuffer
-from producers.mapping_parts.transforms import number_of, seconds_of
 from producers.signal_mapping import SignalMapping, TimedMessage
 from producers.text_repair import without_lone_surrogates
 

@@ -146,6 +146,19 @@ class SignalMapping:
         """What to subscribe to, with MQTT's wildcards."""
         return tuple(dict.fromkeys(pattern.subscription for pattern in self.patterns))
 
+    @property
+    def columns(self) -> frozenset[str] | None:
+        """The fields at the top of a message that it reads; None where it reads whole messages."""
+        paths = [source.field for rule in self.value_rules() for source in rule.sources]
+        paths += [event.field for event in self._events() if event.field is not None]
+        paths += [path for path in (self.header_time, self.message_id, self.record_topic) if path is not None]
+        tops = [path.top for path in paths]
+        return None if None in tops else frozenset(top for top in tops if top is not None)
+
+    def reads(self, topic: str) -> bool:
+        """Whether any rule is for messages of this topic."""
+        return any(pattern is None or pattern.match(topic) is not None for pattern in self._patterns())
+
     def value_rules(self) -> Iterator[ValueRule]:
         """Every value that it reads."""
         yield self.agent
@@ -159,8 +172,10 @@ class SignalMapping:
         for rule in self.value_rules():
             yield from (source.topic for source in rule.sources)
         yield from self.step.triggers
-        for event in (*self.episode.begin, *self.episode.end, *self.session_end):
-            yield event.topic
+        yield from (event.topic for event in self._events())
+
+    def _events(self) -> tuple[EventRule, ...]:
+        return (*self.episode.begin, *self.episode.end, *self.session_end)
 
 
 def shipped_mappings() -> tuple[str, ...]:

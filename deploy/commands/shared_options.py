@@ -1,6 +1,7 @@
 """The options that several commands share, with one wording and one meaning each."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -159,6 +160,27 @@ RecordingsArgument = Annotated[
 ]
 
 
+def check_any_recordings(files: list[Path]) -> list[Path]:
+    """The files and folders as given, checked.
+
+    Raises:
+        typer.BadParameter: one of them is not there.
+    """
+    return [file for file in files if file.is_dir() or check_recordings([file])]
+
+
+AnyRecordingsArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE",
+        callback=check_any_recordings,
+        show_default=False,
+        help="Recordings: step frames as JSON Lines, plain or gzip; with --mapping also MCAP, bags of ROS 1 and 2, "
+        "Parquet, CSV, JSON Lines and folders of LeRobot, in any mixture. Several are one input; - is standard input.",
+    ),
+]
+
+
 def read_value_option(file: Path | None) -> "ValueModel | None":
     """The value network that the option names; None where it names none.
 
@@ -170,15 +192,24 @@ def read_value_option(file: Path | None) -> "ValueModel | None":
     return None if file is None else read_value_model(file, "--value-model")
 
 
-def read_mapping_option(name_or_file: str | None) -> "SignalMapping | None":
+def read_mapping_option(name_or_file: str | None, files: Sequence[Path] = ()) -> "SignalMapping | None":
     """The mapping that the option names; None where it names none.
 
+    Args:
+        name_or_file: what was given.
+        files: the recordings that it is for.
+
     Raises:
-        MappingError: there is none, or it is not as it must be.
+        MappingError: there is none, it is not as it must be, or a recording needs one where none is given.
     """
+    from producers.mapped_recordings import check_without_mapping
     from producers.signal_mapping import load_mapping
 
-    return None if name_or_file is None else load_mapping(name_or_file)
+    if name_or_file is not None:
+        return load_mapping(name_or_file)
+    for file in files:
+        check_without_mapping(file)
+    return None
 
 
 def silence_kafka_clients() -> None:

@@ -10,8 +10,9 @@ from producers.frame_building import ReportedEnd, ReportedStep
 from producers.frame_parts import EpisodeHeader, NavigationOutcome
 from producers.mapping_parts.field_path import MISSING, FieldPath, text_of
 from producers.mapping_parts.message_routes import EPISODE_ID, HEADER, NAVIGATION, OUTCOME, SIGNALS, Route
+from producers.mapping_parts.plain_values import number_of
 from producers.mapping_parts.session_clock import SessionClock
-from producers.mapping_parts.transforms import OTHERWISE, number_of
+from producers.mapping_parts.transforms import OTHERWISE
 from producers.mapping_parts.value_cells import RuleCells, count_of, truth_of
 from producers.mapping_parts.value_rules import EventRule
 from producers.signal_checks import checked_header, checked_outcome

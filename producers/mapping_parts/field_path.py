@@ -46,6 +46,11 @@ class FieldPath:
         self.text = text
         self._pieces = _parse(text)
 
+    @property
+    def top(self) -> str | None:
+        """The name of the field that it begins with; None where it reads the whole message or a list."""
+        return self._pieces[0] if self._pieces and isinstance(self._pieces[0], str) else None
+
     def read(self, value: Any) -> Any:
         """What stands at this place of the value; `MISSING` where there is no such place."""
         return _read(value, self._pieces, 0)

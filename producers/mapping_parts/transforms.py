@@ -5,12 +5,13 @@ the episode alone. All of it is ours.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from producers.mapping_parts.field_path import text_of
+from producers.mapping_parts.plain_values import named_of, number_of, seconds_of, vector_of
 
 Function = Callable[[Any], Any]
 OTHERWISE: Final = "*"
@@ -21,27 +22,6 @@ class Transform(NamedTuple):
 
     name: str
     make: Callable[[], Function]
-
-
-def number_of(value: Any) -> float | None:
-    """The value as a finite number; None where it is none. A truth counts 0 or 1.
-
-    >>> number_of(np.float32(0.5)), number_of(True), number_of(float("nan")), number_of("0.5")
-    (0.5, 1.0, None, None)
-    """
-    if isinstance(value, np.generic | np.ndarray):
-        if value.size != 1:
-            return None
-        value = value.item()
-    if isinstance(value, bytes) and len(value) == 1:  # `byte` of ROS 2
-        value = value[0]
-    if not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _each(function: Callable[[float], float | None]) -> Function:
@@ -65,51 +45,16 @@ def _over_list(function: Callable[[list[float]], float]) -> Function:
     return apply
 
 
-def vector_of(value: Any) -> tuple[float, ...] | None:
-    """A position or vector, of a list of numbers or of fields x, y and z; None where a coordinate is not finite.
-
-    >>> vector_of({"x": 1, "y": 2.5})
-    (1.0, 2.5)
-    """
-    if isinstance(value, list | tuple | np.ndarray):
-        items: Sequence[Any] = list(value)
-    elif isinstance(value, Mapping):
-        items = [value[axis] for axis in "xyz" if axis in value]
-    else:
-        items = [getattr(value, axis) for axis in "xyz" if hasattr(value, axis)]
-    numbers = [number_of(item) for item in items]
-    known = tuple(number for number in numbers if number is not None)
-    return known if known and len(known) == len(numbers) else None
-
-
 def _norm(value: Any) -> float | None:
     vector = vector_of(value)
     return None if vector is None else math.hypot(*vector)
 
 
 def _yaw(value: Any) -> float | None:
-    x, y, z, w = (number_of(_named(value, axis)) for axis in "xyzw")
+    x, y, z, w = (number_of(named_of(value, axis)) for axis in "xyzw")
     if x is None or y is None or z is None or w is None:
         return None
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-
-
-def _named(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-
-
-def seconds_of(value: Any, unit_s: float = 1.0) -> float | None:
-    """A stamp or duration of ROS 1 (secs, nsecs) or ROS 2 (sec, nanosec), or a number of `unit_s`, in seconds.
-
-    >>> seconds_of({"sec": 3, "nanosec": 500_000_000}), seconds_of(1500, 1e-3)
-    (3.5, 1.5)
-    """
-    for whole, part in (("sec", "nanosec"), ("secs", "nsecs")):
-        seconds, nanoseconds = number_of(_named(value, whole)), number_of(_named(value, part))
-        if seconds is not None and nanoseconds is not None:
-            return seconds + nanoseconds * 1e-9
-    number = number_of(value)
-    return None if number is None else number * unit_s
 
 
 def _to_number(value: Any) -> float | None:

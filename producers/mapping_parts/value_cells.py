@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from producers.mapping_parts.field_path import text_of
-from producers.mapping_parts.transforms import number_of
+from producers.mapping_parts.plain_values import number_of
 from producers.mapping_parts.value_rules import ValueRule, ValueSource
 
 
