@@ -148,7 +148,7 @@ def number_of(value: Any) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf  # an integer beyond all floats, of either sign: broken in any case
 
 
 def is_true(value: Any) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from producers.habitat_actions import ActionWord, action_word
-from producers.habitat_episodes import EpisodeStart, HabitatReporter
+from producers.habitat_episodes import EpisodeStart, HabitatReporter, task_id
 from producers.habitat_metrics import TaskReading
 from producers.habitat_proxy import NOTE_KEY, WatchedEnv, note_of
 from producers.habitat_signals import Pose
@@ -62,8 +62,9 @@ class SimulatorLoop(WatchedEnv):
         start = EpisodeStart(
             scene=where, episode=episode, found=self._found(), pose=pose_of(self._watched, self._agent_id)
         )
-        note = self._note()
-        self._reporter.begin(start, {**note_of(note)[0], **traits})
+        if hasattr(self._watched, "begin_disturbances"):
+            self._watched.begin_disturbances(task_id(where, episode))
+        self._reporter.begin(start, {**note_of(self._note())[0], **traits})
         self._reporter.observed()
 
     def reset(self, *args: Any, **kwargs: Any) -> Any:
@@ -84,6 +85,8 @@ class SimulatorLoop(WatchedEnv):
         word = self._word(action.get(self._agent_id) if many else action)
         began_s, before = sim.get_world_time(), pose_of(sim, self._agent_id)
         observations = sim.step(action, *args, **kwargs)
+        if hasattr(sim, "moved_goals"):
+            self._goals = sim.moved_goals(self._goals, self._agent_id)
         own = observations.get(self._agent_id, {}) if many else observations
         self._report(word, bool(own.get("collided", False)), sim.get_world_time() - began_s, before)
         if reporter.at_limit:

@@ -36,8 +36,11 @@ def watch(
     clock: Callable[[], float] | None = None,
     timer: Callable[[], float] = time.perf_counter,
     **traits: Any,
-) -> "WatchedHabitatEnv | WatchedGymEnv | WatchedVectorEnv | SimulatorLoop":
+) -> Any:
     """Has all episodes of a Habitat environment reported; nothing of what the environment does changes.
+
+    Returns a `WatchedHabitatEnv`, a `WatchedGymEnv`, a `WatchedVectorEnv` or a `SimulatorLoop`, to be used in place of
+    the environment.
 
     Args:
         env: a `habitat.Env`, a Gym-style environment of habitat-lab, a `VectorEnv` or a `habitat_sim.Simulator`.
