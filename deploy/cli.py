@@ -28,13 +28,19 @@ EXTRA_OF_PACKAGE: Final = {
     "faust": "worker",
     "gymnasium": "gymnasium",
     "httpx": "judge",
+    "lz4": "recordings",
     "matplotlib": "report",
+    "mcap": "recordings",
+    "mcap_ros2": "recordings",
     "minigrid": "babyai",
     "mode": "worker",
     "prometheus_client": "sinks",
+    "pyarrow": "recordings",
     "rich": "cli",
+    "rosbags": "recordings",
     "scipy": "report",
     "typer": "cli",
+    "zstandard": "recordings",
 }
 
 

@@ -161,7 +161,7 @@ class EpisodeAssembler:
         agent.remember_traits(message, route)
         if agent.other_id():
             yield from self._told(agent, agent.end(None))
-            agent.clock.begin()
+            agent.begin_id()
         if agent.clock.jumped_back(header_s, message.receive_s, self._mapping.reorder_s):
             earlier = message.receive_s if header_s is None else header_s
             self.report.count("clock_reset", f"{name}: {message.topic} is of {earlier:.3f} s, before what came before")

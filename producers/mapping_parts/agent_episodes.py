@@ -133,6 +133,11 @@ class AgentEpisodes:
         known = self._episode is not None and self._episode.id is not None
         return known and self._episode is not None and episode_id not in (None, self._episode.id)
 
+    def begin_id(self) -> None:
+        """The agent speaks of another episode: its clock may begin anew, and what is told of it is news."""
+        self.clock.begin()
+        self._told.clear()
+
     def ends_session(self, message: TimedMessage, route: Route) -> bool:
         """Whether the message ends the session."""
         return any(

@@ -50,6 +50,14 @@ def _norm(value: Any) -> float | None:
     return None if vector is None else math.hypot(*vector)
 
 
+def _path_length(value: Any) -> float | None:
+    if not isinstance(value, list | tuple | np.ndarray):
+        return None
+    points = [point for item in value if (point := vector_of(item)) is not None]
+    pairs = zip(points, points[1:], strict=False)
+    return sum(math.dist(a, b) for a, b in pairs if len(a) == len(b)) if points else None
+
+
 def _yaw(value: Any) -> float | None:
     x, y, z, w = (number_of(named_of(value, axis)) for axis in "xyzw")
     if x is None or y is None or z is None or w is None:
@@ -166,9 +174,9 @@ def _distance_travelled() -> Function:
 
 def _table(entries: Mapping[str, Any]) -> Function:
     def look_up(value: Any) -> Any:
-        text = text_of(value)
-        if text is None and isinstance(value, list | tuple):
+        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
             return [found for item in value if (found := look_up(item)) is not None]
+        text = text_of(value)
         return entries.get(text, entries.get(OTHERWISE)) if text is not None else None
 
     return look_up
@@ -186,6 +194,7 @@ PLAIN: Final[dict[str, Callable[[], Function]]] = {
     "seconds": _one_of(seconds_of),
     "norm": _one_of(_norm),
     "yaw": _one_of(_yaw),
+    "path_length": _one_of(_path_length),
     "maximum": _one_of(_over_list(max)),
     "minimum": _one_of(_over_list(min)),
     "mean": _one_of(_over_list(lambda values: sum(values) / len(values))),

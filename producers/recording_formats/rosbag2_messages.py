@@ -75,6 +75,8 @@ class _SqliteReading:
     def messages(self) -> Iterator[TimedMessage]:
         try:
             with closing(sqlite3.connect(f"file:{quote(str(self._file))}?mode=ro", uri=True)) as database:
+                # Else SQLite refuses a file that is shorter than it says; like this it reads what is there.
+                database.execute("PRAGMA writable_schema = ON")
                 yield from self._rows(database)
         except sqlite3.Error as error:
             self._tell("damaged_database", f"nothing can be read from here on ({error})")

@@ -1,0 +1,93 @@
+"""Recordings as the field leaves them: cut off, without an index, damaged in the middle."""
+
+from pathlib import Path
+
+import pyarrow.parquet  # type: ignore[import-untyped]
+import pytest
+
+from tests.producers.recording_writers import (
+    SAID,
+    STEPS,
+    Write,
+    bag1,
+    bag2,
+    bag2_folder,
+    ends_in,
+    frames_of,
+    gzip_csv,
+    json_mcap,
+    lz4_bag1,
+    lz4_mcap,
+    parquet,
+    ros2_mcap,
+    steps_in,
+    unindexed_mcap,
+)
+
+
+@pytest.mark.parametrize("write", [ros2_mcap, lz4_mcap, json_mcap, unindexed_mcap, bag1, lz4_bag1, bag2])
+def test_a_file_that_was_cut_off_gives_what_is_there(write: Write, tmp_path: Path) -> None:
+    path, mapping = write(tmp_path, SAID)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) * 6 // 10])
+    frames, unreadable = frames_of([path], mapping)
+    assert STEPS * 0.4 < steps_in(frames) < STEPS * 0.8
+    assert ends_in(frames)[:-1] == ["success"] * (len(ends_in(frames)) - 1)
+    assert ends_in(frames)[-1] == "aborted"
+    assert {part.reason for part in unreadable} & {"not_closed", "damaged_database"}
+
+
+def test_a_crashed_recorder_leaves_a_bag_without_an_index(tmp_path: Path) -> None:
+    path, mapping = bag1(tmp_path, SAID)
+    data = bytearray(path.read_bytes())
+    place = data.index(b"index_pos=") + len(b"index_pos=")
+    (index,) = [int.from_bytes(data[place : place + 8], "little")]
+    data[place : place + 8] = bytes(8)
+    path.write_bytes(data[:index])
+    frames, unreadable = frames_of([path], mapping)
+    assert steps_in(frames) == STEPS
+    assert [part.reason for part in unreadable] == ["not_closed"]
+
+
+def test_a_bag_folder_without_metadata_is_read(tmp_path: Path) -> None:
+    path, mapping = bag2_folder(tmp_path, SAID)
+    (path / "metadata.yaml").unlink()
+    frames, unreadable = frames_of([path], mapping)
+    assert steps_in(frames) == STEPS
+    assert [part.reason for part in unreadable] == ["not_closed"]
+
+
+def test_a_chunk_that_is_damaged_costs_itself_alone(tmp_path: Path) -> None:
+    path, mapping = ros2_mcap(tmp_path, SAID)
+    data = bytearray(path.read_bytes())
+    place = data.index(b"\x28\xb5\x2f\xfd", len(data) // 2)  # where a zstd frame begins
+    data[place + 8 : place + 24] = b"\xff" * 16
+    path.write_bytes(data)
+    frames, unreadable = frames_of([path], mapping)
+    assert STEPS * 0.9 < steps_in(frames) < STEPS
+    assert "damaged_chunk" in {part.reason for part in unreadable}
+
+
+def test_a_table_that_was_cut_off(tmp_path: Path) -> None:
+    path, mapping = parquet(tmp_path, SAID)
+    path.write_bytes(path.read_bytes()[:-20])
+    frames, unreadable = frames_of([path], mapping)
+    assert not frames
+    assert "damaged_file" in {part.reason for part in unreadable}
+    path, mapping = gzip_csv(tmp_path, SAID)
+    path.write_bytes(path.read_bytes()[:-2000])
+    frames, unreadable = frames_of([path], mapping)
+    assert 0 < steps_in(frames) < STEPS
+    assert "damaged_gzip" in {part.reason for part in unreadable}
+
+
+def test_a_row_group_that_is_damaged_costs_itself_alone(tmp_path: Path) -> None:
+    path, mapping = parquet(tmp_path, SAID)
+    data = bytearray(path.read_bytes())
+    column = pyarrow.parquet.read_metadata(path).row_group(3).column(3)
+    place = column.dictionary_page_offset or column.data_page_offset
+    data[place : place + 40] = b"\xff" * 40
+    path.write_bytes(data)
+    frames, unreadable = frames_of([path], mapping)
+    assert steps_in(frames) >= STEPS - 200
+    assert "damaged_rows" in {part.reason for part in unreadable}
