@@ -72,7 +72,12 @@ class GatewayApp:
 
     def build(self) -> web.Application:
         """The application for aiohttp."""
-        app = web.Application(middlewares=[web.middleware(self._answered)])
+
+        @web.middleware
+        async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+            return await self._answered(request, handler)
+
+        app = web.Application(middlewares=[answered])
         app.router.add_post("/v1/frames", self._post_frames)
         app.router.add_get("/v1/schema", self._get_schema)
         app.router.add_get("/healthz", self._get_health)

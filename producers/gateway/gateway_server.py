@@ -39,29 +39,11 @@ async def serve_gateway(
         options.bootstrap, options.topic, ack_timeout_s=options.ack_timeout_s, client_options=options.client_options
     )
     gateway = GatewayApp(options, delivery, metrics)
-    # Bodies are unpacked by `request_bodies`, which bounds them.
-    runner = web.AppRunner(
-        gateway.build(),
-        access_log=None,
-        auto_decompress=False,
-        shutdown_timeout=options.drain_timeout_s,
-        keepalive_timeout=options.header_timeout_s,
-        lingering_time=LINGER_S,
-    )
-    await runner.setup()
-    server_of_aiohttp = runner.server
-    assert server_of_aiohttp is not None
-    gateway.guard = ConnectionGuard(
-        server_of_aiohttp,
-        most_connections=options.most_connections,
-        silence_s=options.header_timeout_s,
-        request_s=options.body_timeout_s + 2 * options.ack_timeout_s,
-        metrics=metrics,
-    )
+    runner, guard = await start_speaking(gateway, options, metrics)
     connecting = asyncio.create_task(delivery.run())
     try:
         server = await asyncio.get_running_loop().create_server(
-            gateway.guard,
+            guard,
             options.host,
             options.port,
             ssl=options.tls,
@@ -85,3 +67,27 @@ async def serve_gateway(
         with suppress(asyncio.CancelledError):
             await connecting
         log.info("the gateway has ended")
+
+
+async def start_speaking(
+    gateway: GatewayApp, options: GatewayOptions, metrics: GatewayMetrics
+) -> tuple[web.AppRunner, ConnectionGuard]:
+    """What speaks HTTP for the gateway (to be cleaned up at the end), and what makes the protocols of connections."""
+    runner = web.AppRunner(
+        gateway.build(),
+        access_log=None,
+        auto_decompress=False,  # `request_bodies` unpacks them, within bounds
+        shutdown_timeout=options.drain_timeout_s,
+        keepalive_timeout=options.header_timeout_s,
+        lingering_time=LINGER_S,
+    )
+    await runner.setup()
+    assert runner.server is not None
+    gateway.guard = ConnectionGuard(
+        runner.server,
+        most_connections=options.most_connections,
+        silence_s=options.header_timeout_s,
+        request_s=options.body_timeout_s + 2 * options.ack_timeout_s,
+        metrics=metrics,
+    )
+    return runner, gateway.guard

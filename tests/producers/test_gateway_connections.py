@@ -1,0 +1,92 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from producers.gateway.gateway_app import GatewayApp
+from tests.producers.gateway_checks import FakeDelivery, frame_of, gateway_without_kafka
+
+
+def talk(said: Callable[[int, GatewayApp], Awaitable[None]], delivery: FakeDelivery | None = None, **told: Any) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(60), gateway_without_kafka(FakeDelivery(), **told) as (_, app, port):
+            await said(port, app)
+
+    asyncio.run(run())
+
+
+async def speak(port: int, said: bytes) -> tuple[bytes, asyncio.StreamWriter]:
+    """Sends this and reads until the other side closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(said)
+    try:
+        return await reader.read(), writer
+    except ConnectionResetError:
+        return b"", writer
+
+
+def test_a_connection_that_sends_no_whole_head_is_cut() -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        for silent in (b"", b"POST /v1/frames HTTP/1.1\r\nHost: x\r\n"):
+            answer, writer = await speak(port, silent)
+            writer.close()
+            assert answer == b""
+        assert app._metrics.turned_away.labels("too_slow")._value.get() == 2
+
+    talk(said, header_timeout_s=0.2)
+
+
+def test_a_body_that_trickles_is_refused() -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        head = b"POST /v1/frames HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        answer, writer = await speak(port, head)
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b"body_too_slow" in answer
+        assert app._budget.held == 0
+
+    talk(said, body_timeout_s=0.2)
+
+
+def test_one_more_than_the_most_connections_is_turned_away_and_room_comes_back() -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        while len(app.guard._open) < 2:  # type: ignore[union-attr]
+            await asyncio.sleep(0.01)
+        answer, writer = await speak(port, b"")
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert answer.endswith(b'\r\n\r\n{"reason":"too_many_connections"}')
+        for _, writer in held:
+            writer.close()
+        while app.guard._open:  # type: ignore[union-attr]
+            await asyncio.sleep(0.01)
+        answer, writer = await speak(port, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 200")
+
+    talk(said, most_connections=2)
+
+
+def test_a_kept_connection_may_be_silent_between_requests_and_no_longer() -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        body = frame_of("robot-1", 0)
+        head = b"POST /v1/frames HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        for _ in range(2):
+            writer.write(head % len(body) + body)
+            assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
+            await reader.readuntil(b"]}")
+        assert await reader.read() == b""
+        writer.close()
+
+    talk(said, header_timeout_s=0.5)
+
+
+def test_what_is_no_http_at_all_is_answered_and_closed() -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        for nonsense in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"HELO there\r\n\r\n"):
+            answer, writer = await speak(port, nonsense)
+            writer.close()
+            assert answer.startswith((b"HTTP/1.0 400", b"HTTP/1.1 400"))
+
+    talk(said, header_timeout_s=5.0)
