@@ -167,7 +167,10 @@ class EpisodeAssembler:
             self.report.count("clock_reset", f"{name}: {message.topic} is of {earlier:.3f} s, before what came before")
             yield from self._close(agent, "aborted")
             agent = self._agents[name] = self._new_agent(name, agent)
+        before_s = agent.clock.now_s
         time_s = agent.clock.place(header_s, message.receive_s)
+        if time_s < before_s:
+            agent.move(time_s - before_s)
         agent.seen_s = message.receive_s
         yield from self._told(agent, agent.take(message, route, time_s))
 

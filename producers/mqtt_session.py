@@ -29,6 +29,7 @@ FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 30.0
 _REFUSED: Final = frozenset((1, 2, 4, 5, 132, 133, 134, 135, 138, 140))
 _SUBSCRIPTION_REFUSED: Final = 128
 _ANSWER_S: Final = 5.0
+_NO_TOPIC: Final = "springback/nothing"
 _REMEMBERED: Final = 2000
 
 log = logging.getLogger(__name__)
@@ -113,6 +114,7 @@ class MqttSession:
         handle: Callable[[Delivery], None],
         tick: Callable[[], None],
         has_room: Callable[[], bool],
+        leave: Callable[[], None],
         stop: threading.Event,
     ) -> None:
         """Stays connected until `stop` is set.
@@ -121,6 +123,7 @@ class MqttSession:
             handle: gets each message; must settle it, then or later.
             tick: called some ten times a second, connected or not.
             has_room: whether another message may come; while it may not, the broker keeps them.
+            leave: called at the end, after the last message; what it settles is acknowledged still.
             stop: ends it.
 
         Raises:
@@ -132,6 +135,7 @@ class MqttSession:
                 tick()
                 await asyncio.wait((staying,), timeout=TICK_S)
         finally:
+            leave()
             staying.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await staying
@@ -162,18 +166,29 @@ class MqttSession:
                 self.connections += 1
                 self._client = client
                 log.info("connected to the MQTT broker; subscribed to %s", ", ".join(self._subscriptions))
-                messages: Any = client.messages  # paho's own messages, see `_new_client`
-                async for message in messages:
-                    while not has_room():
-                        await asyncio.sleep(TICK_S)
-                    self._take(client, message, handle)
-                    if queue.must_resend and queue.empty():
-                        log.info("the queue of messages was full; connecting anew to have the rest sent again")
-                        return
+                try:
+                    await self._take_all(client, queue, handle, has_room)
+                except asyncio.CancelledError:
+                    # Its answer says that the broker has read all acknowledgements; a close alone may overtake them.
+                    with contextlib.suppress(aiomqtt.MqttError):
+                        await client.unsubscribe(_NO_TOPIC)
+                    raise
         finally:
             self._client = None
             self._dropped += queue.dropped
             self._queue = None
+
+    async def _take_all(
+        self, client: aiomqtt.Client, queue: _Queue, handle: Callable[[Delivery], None], has_room: Callable[[], bool]
+    ) -> None:
+        messages: Any = client.messages  # paho's own messages, see `_new_client`
+        async for message in messages:
+            while not has_room():
+                await asyncio.sleep(TICK_S)
+            self._take(client, message, handle)
+            if queue.must_resend and queue.empty():
+                log.info("the queue of messages was full; connecting anew to have the rest sent again")
+                return
 
     def _new_client(self, queue: _Queue) -> aiomqtt.Client:
         settings = self._settings

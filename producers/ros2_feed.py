@@ -115,7 +115,7 @@ class Ros2Feed:
     def _type(self, topic: str, type_name: str) -> Any:
         try:
             return import_module("rosidl_runtime_py.utilities").get_message(type_name)
-        except (ImportError, AttributeError, ValueError) as error:
+        except (ImportError, AttributeError, ValueError, RuntimeError) as error:
             if type_name not in self._unreadable:
                 log.warning("%s is left out: no Python support for %s here (%s); source its workspace's setup.bash",
                             topic, type_name, error)  # fmt: skip

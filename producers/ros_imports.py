@@ -10,9 +10,11 @@ from producers.errors import ProducerError
 
 KNOWN_PLACES: Final = ("/opt/ros/*/lib/python3/dist-packages", "/usr/lib/python3/dist-packages")
 ROSPY, RCLPY = "rospy", "rclpy"
+_ROS_2: Final = "source /opt/ros/DISTRO/setup.bash, and run springback with the Python of that ROS"
 _INSTALL: Final = {
-    ROSPY: "Debian 12: apt-get install ros-core python3-rospy; elsewhere: source /opt/ros/noetic/setup.bash",
-    RCLPY: "source /opt/ros/DISTRO/setup.bash, and run springback with the Python of that ROS",
+    ROSPY: "ROS 1: apt-get install ros-core python3-rospy (Debian 12), or source /opt/ros/noetic/setup.bash; "
+    f"ROS 2: {_ROS_2}",
+    RCLPY: _ROS_2,
 }
 
 

@@ -84,6 +84,24 @@ def _recording(name: str, module: str, needs: str, about: str) -> Source:
 
 
 SOURCES: Final[tuple[Source, ...]] = (
+    Source(
+        "habitat",
+        "wrapper",
+        "habitat_source:watch",
+        None,
+        "habitat habitat_sim",
+        "habitat-lab's environments and VectorEnv, and a bare habitat-sim",
+        install="conda install habitat-sim withbullet headless -c conda-forge -c aihabitat; pip install habitat-lab",
+    ),
+    Source(
+        "mqtt",
+        "bridge",
+        "mqtt_bridge:run_mqtt_bridge",
+        "mqtt",
+        "aiomqtt",
+        "what robots say over MQTT: frames or a mapping",
+    ),
+    Source("ros", "bridge", "ros_bridge:run_ros_bridge", None, "", "topics of ROS 1 and ROS 2, by a mapping"),
     _recording("csv", "csv_rows", "", "rows of a CSV file, plain or gzip"),
     _recording("jsonl", "json_records", "", "any records as JSON Lines, plain or gzip"),
     _recording("lerobot", "lerobot_dataset", "pyarrow", "the folder of a LeRobot dataset (v2, v3)"),

@@ -161,6 +161,15 @@ class AgentEpisodes:
         if gap_s is not None and episode is not None and now_s - episode.active_s > gap_s:
             yield from self.end(self._outcome(), episode.active_s)
 
+    def move(self, by_s: float) -> None:
+        """The clock was set: what was timed so far is moved along."""
+        if self._episode is not None:
+            self._episode = self._episode._replace(active_s=self._episode.active_s + by_s)
+            self._next_due_s += by_s
+        for rule in (*self._traits.values(), *self._values.values()):
+            for cell in rule.cells:
+                cell.time_s += by_s
+
     def end(self, outcome: str | None, time_s: float | None = None) -> Iterator[ReportedEnd]:
         """End the episode that runs, if one does; of one without steps nothing was told. None: as the mapping says."""
         episode, self._episode = self._episode, None
@@ -199,6 +208,7 @@ class AgentEpisodes:
         if episode is None or episode.header is None:
             return
         signals["time_s"] = time_s
+        self.clock.has_stepped = True
         self._episode = episode._replace(active_s=time_s, next_step=episode.next_step + 1)
         for cells in self._values.values():
             cells.close_step()

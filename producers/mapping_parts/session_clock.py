@@ -18,11 +18,17 @@ class SessionClock:
     """Places messages in time.
 
     A clock that counts from some zero (simulated time, a robot without a real-time clock) is moved so that it begins
-    when its first message was received: differences stay what they were, and dates become possible ones.
+    when its first message was received: differences stay what they were, and dates become possible ones. Until a first
+    step was made, times of arrival are provisional: the first message with a time of its own may set the clock back.
+
+    Attributes:
+        now_s: the time of the latest message, s UTC epoch.
+        has_stepped: whether steps have been made by it.
     """
 
     def __init__(self) -> None:
         self.now_s = -math.inf
+        self.has_stepped = False
         self._raw_s = -math.inf
         self._shift_s = 0.0
         self._floor_s = -math.inf
@@ -44,8 +50,10 @@ class SessionClock:
         return self._keeps_clock(header_s) and raw_s < self._raw_s - tolerance_s
 
     def place(self, header_s: float | None, receive_s: float) -> float:
-        """The time of this message, s UTC epoch; never before that of the one before."""
+        """The time of this message, s UTC epoch; never before that of the one before, once there are steps."""
         raw_s = self._raw(header_s, receive_s)
+        if not self._keeps_clock(header_s) and not self.has_stepped:
+            self.now_s = self._floor_s
         anew = self._raw_s == -math.inf or not self._keeps_clock(header_s) or plausible(raw_s) != plausible(self._raw_s)
         if anew:
             first_s = receive_s if plausible(receive_s) else FIRST_SIMULATED_S

@@ -47,7 +47,7 @@ class Listener:
         return [delivery.payload for delivery in self.deliveries]
 
     async def run(self) -> None:
-        await self.session.run(self._handle, self._tick, lambda: self.room, self.stop)
+        await self.session.run(self._handle, self._tick, lambda: self.room, lambda: None, self.stop)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
