@@ -82,11 +82,21 @@ async def gateway_on(bootstrap: str, topic: str, **options: Any) -> AsyncIterato
     serving.add_done_callback(not_started)
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(await address, connector=connector) as client:
+        _stops[client] = stop
         try:
             yield client
         finally:
+            del _stops[client]
             stop.set()
             await serving
+
+
+_stops: dict[aiohttp.ClientSession, asyncio.Event] = {}
+
+
+def stop_gateway(client: aiohttp.ClientSession) -> None:
+    """Stops the gateway of this client now, as SIGTERM would."""
+    _stops[client].set()
 
 
 async def until_ready(client: aiohttp.ClientSession, status: int = 200, deadline_s: float = 60.0) -> None:

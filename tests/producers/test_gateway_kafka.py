@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import gzip
 import random
 import uuid
@@ -13,7 +14,7 @@ from deploy.apache_kafka import ApacheKafka
 from deploy.errors import MissingToolError
 from producers.gateway.frame_admission import RECORD_OVERHEAD
 from stream_processors.topics import declare_topics
-from tests.producers.gateway_checks import JSON, frame_of, gateway_on, until_ready
+from tests.producers.gateway_checks import JSON, frame_of, gateway_on, stop_gateway, until_ready
 
 LINES = {"Content-Type": "application/x-ndjson"}
 
@@ -145,6 +146,29 @@ def test_the_largest_frame_is_what_the_embedded_brokers_topic_says(embedded_brok
 @pytest.mark.kafka
 def test_the_largest_frame_is_what_the_topic_takes(apache_kafka: str) -> None:
     asyncio.run(largest(apache_kafka))
+
+
+@pytest.mark.broker
+def test_a_stop_in_the_midst_answers_what_was_taken(embedded_broker: str) -> None:
+    async def run() -> None:
+        topic = await topic_on(embedded_broker)
+        clients = [Client(number) for number in range(16)]
+
+        async def send_to_the_end(client: Client, http: aiohttp.ClientSession) -> None:
+            with contextlib.suppress(aiohttp.ClientConnectionError):  # it listens no more
+                await client.send_until(http, lambda: client.statuses[503] > 0)
+
+        async with gateway_on(embedded_broker, topic) as http:
+            await until_ready(http)
+            sending = [asyncio.create_task(send_to_the_end(client, http)) for client in clients]
+            while sum(client.statuses[200] for client in clients) < 50:
+                await asyncio.sleep(0.01)
+            stop_gateway(http)
+            await asyncio.gather(*sending)
+        accepted: Counter[tuple[bytes, bytes]] = sum((client.accepted for client in clients), Counter())
+        assert await all_in(embedded_broker, topic) == accepted
+
+    asyncio.run(run())
 
 
 def test_without_kafka_it_starts_and_says_503() -> None:
