@@ -69,7 +69,7 @@ class WatchedEnv(HabitatProxy):
         """Says what the next episode is: fields of `EpisodeHeader`, such as `task`, `stress` or `reference`."""
         self._reporter.expect(traits)
 
-    def report_signals(self, **signals: Any) -> None:
+    def report(self, **signals: Any) -> None:
         """Adds what the agent itself knows of the step that it is about to take; it goes before what is read.
 
         Raises:

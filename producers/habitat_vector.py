@@ -69,7 +69,7 @@ class WatchedVectorEnv(HabitatProxy):
         """Says what the next episode of an environment is: fields of `EpisodeHeader`."""
         self._slots[index_env].reporter.expect(traits)
 
-    def report_signals(self, index_env: int, **signals: Any) -> None:
+    def report(self, index_env: int, **signals: Any) -> None:
         """Adds what the agent itself knows of the step that it is about to take there.
 
         Raises:

@@ -152,10 +152,10 @@ def test_planning_is_what_passes_between_observation_and_action(
     for row, thought_s in zip(lab_traces[0], (0.5, 0.25, 0.0), strict=False):
         now_s += thought_s
         env.step(row["action"])
-    env.report_signals(planning_s=np.float32(2.0), mode="plan")
+    env.report(planning_s=np.float32(2.0), mode="plan")
     env.step(lab_traces[0][3]["action"])
     with pytest.raises(SignalError, match="there is no signal 'speed'"):
-        env.report_signals(speed=1.0)
+        env.report(speed=1.0)
     env.close()
     assert emitter.flush()
     assert column(publisher, "planning_s") == [0.5, 0.25, 0.0, 2.0]
@@ -171,7 +171,7 @@ def test_an_episode_with_a_broken_distance_is_quarantined(
     if where == "midst":
         trace[10]["metrics"] = {**trace[10]["metrics"], "distance_to_goal": np.float32(broken)}
     env = watch(FakeEnv([trace, lab_traces[1]]), emitter, family="nav", reference=True)
-    env.report_signals(progress=0.5)  # what an agent thinks of its progress does not lift the quarantine
+    env.report(progress=0.5)  # what an agent thinks of its progress does not lift the quarantine
     play(env, trace)
     play(env, lab_traces[1])
     assert emitter.flush()

@@ -12,7 +12,7 @@ from tests.producers.habitat.fake_habitat import FakeEnv, Row, Trace
 from tests.producers.habitat.fake_simulator import FakeSimulator
 
 EPOCH_S = 1_790_000_000.0
-PLANNING_S = 0.02
+PLANNING_S = 1 / 64  # exact in binary, so that sums of it are
 SIMULATED = HabitatReading(simulated_time=True)
 
 
