@@ -74,8 +74,9 @@ class AgentEpisodes:
         return self._episode is not None
 
     def inherit(self, before: "AgentEpisodes") -> None:
-        """Go on from an earlier session of the agent: what it said of itself holds, and old news stay old."""
-        self._segments, self._traits, self._told = before._segments, before._traits, before._told
+        """Go on from an earlier session of the agent: what it said of itself holds, and that it said good-bye."""
+        self._segments, self._traits = before._segments, before._traits
+        self._told = {key: text for key, text in before._told.items() if key[0] == "session_end"}
 
     def repeats(self, message: TimedMessage, route: Route, own_s: float | None) -> bool:
         """Whether the message is one that has been here before, as far as that can be told.

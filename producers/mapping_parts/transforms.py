@@ -4,6 +4,7 @@ Those of one number work on each item of a list too. Those with a memory (`make`
 the episode alone. All of it is ours.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -54,7 +55,7 @@ def _path_length(value: Any) -> float | None:
     if not isinstance(value, list | tuple | np.ndarray):
         return None
     points = [point for item in value if (point := vector_of(item)) is not None]
-    pairs = zip(points, points[1:], strict=False)
+    pairs = itertools.pairwise(points)
     return sum(math.dist(a, b) for a, b in pairs if len(a) == len(b)) if points else None
 
 
