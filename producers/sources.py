@@ -78,12 +78,18 @@ class Source(NamedTuple):
             raise MissingExtraError(extra=self.extra, cause=error) from error
 
 
+def _gymnasium(name: str, place: str, about: str) -> Source:
+    return Source(name, "wrapper", place, "gymnasium", "gymnasium", about)
+
+
 def _recording(name: str, module: str, needs: str, about: str) -> Source:
     place = f"recording_formats.{module}:read_messages"
     return Source(name, "recording", place, "recordings" if needs else None, needs, about)
 
 
 SOURCES: Final[tuple[Source, ...]] = (
+    _gymnasium("gymnasium", "gymnasium_wrapper:SpringbackWrapper", "one Gymnasium environment"),
+    _gymnasium("gymnasium-vector", "gymnasium_vector:SpringbackVectorWrapper", "a vector of them, a frame a step"),
     Source(
         "habitat",
         "wrapper",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from producers.gateway.connection_guard import ConnectionGuard
 from producers.gateway.gateway_app import GatewayApp
@@ -14,6 +15,17 @@ from producers.gateway.gateway_options import GatewayOptions
 from producers.gateway.kafka_delivery import KafkaDelivery
 
 log = logging.getLogger(__name__)
+
+
+class _NonsenseFilter(logging.Filter):
+    """Keeps to itself what aiohttp says of bytes that are no HTTP: a flood of them, with headers as they came."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+http_log = logging.getLogger("producers.gateway.http")
+http_log.addFilter(_NonsenseFilter())
 
 BACKLOG = 512
 LINGER_S = 1.0
@@ -76,6 +88,7 @@ async def start_speaking(
     runner = web.AppRunner(
         gateway.build(),
         access_log=None,
+        logger=http_log,
         auto_decompress=False,  # `request_bodies` unpacks them, within bounds
         shutdown_timeout=options.drain_timeout_s,
         keepalive_timeout=options.header_timeout_s,

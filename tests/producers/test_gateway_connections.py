@@ -2,11 +2,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from producers.gateway.gateway_app import GatewayApp
 from tests.producers.gateway_checks import FakeDelivery, frame_of, gateway_without_kafka
 
+SECRET = b"GET / HTTP/1.1\r\nAuthorization: Bearer 0123\x00\r\n\r\n"
 
-def talk(said: Callable[[int, GatewayApp], Awaitable[None]], delivery: FakeDelivery | None = None, **told: Any) -> None:
+
+def talk(said: Callable[[int, GatewayApp], Awaitable[None]], **told: Any) -> None:
     async def run() -> None:
         async with asyncio.timeout(60), gateway_without_kafka(FakeDelivery(), **told) as (_, app, port):
             await said(port, app)
@@ -82,11 +86,12 @@ def test_a_kept_connection_may_be_silent_between_requests_and_no_longer() -> Non
     talk(said, header_timeout_s=0.5)
 
 
-def test_what_is_no_http_at_all_is_answered_and_closed() -> None:
+def test_what_is_no_http_at_all_is_answered_and_closed(caplog: pytest.LogCaptureFixture) -> None:
     async def said(port: int, app: GatewayApp) -> None:
-        for nonsense in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"HELO there\r\n\r\n"):
+        for nonsense in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", b"HELO there\r\n\r\n", SECRET):
             answer, writer = await speak(port, nonsense)
             writer.close()
             assert answer.startswith((b"HTTP/1.0 400", b"HTTP/1.1 400"))
 
     talk(said, header_timeout_s=5.0)
+    assert not caplog.records  # neither a flood nor a secret
