@@ -7,7 +7,8 @@ topic need not exist yet, and no message package need be installed here. rospy a
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
@@ -50,7 +51,8 @@ class Ros1Feed:
         rospy = self._rospy
         if not self._wait_for_master(stop):
             return
-        rospy.init_node(NODE_NAME, anonymous=True, disable_signals=True, disable_rosout=True)
+        with _own_log():
+            rospy.init_node(NODE_NAME, anonymous=True, disable_signals=True, disable_rosout=True)
         self._clock = ReceiveClock(rospy.get_time)
         try:
             for pattern in self._patterns:
@@ -135,3 +137,17 @@ class Ros1Feed:
         registration = import_module("rospy.impl.registration")
         for topic, kind in self._rospy.topics.get_topic_manager().get_subscriptions():
             registration.get_registration_listeners().notify_added(topic, kind, registration.Registration.SUB)
+
+
+@contextmanager
+def _own_log() -> Iterator[None]:
+    """Keeps the handlers of the log, in whose place rospy puts a file of its own."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        for handler in [handler for handler in root.handlers if handler not in handlers]:
+            handler.close()
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -76,7 +76,9 @@ def bridge(
     Example: springback bridge mqtt --mapping fleet.toml --option host=10.0.0.2
     """
     from producers.sources import find_source
+    from stream_processors.service_log import configure_logging
 
+    configure_logging()
     run = find_source(name, "bridge").load()
     chosen = read_mapping_option(mapping)
     options = parse_options(option or [])

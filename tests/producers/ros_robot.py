@@ -28,8 +28,16 @@ string frame_id
 """
 CLOCK = "time clock\n"
 NUMBER = "float64 data\n"
-TEXT = "string data\n"
 FEEDBACK = f"Header header\nfloat64 remaining\nstring mode\n{HEADER}"
+REPORT = f"""Header header
+string order
+float64 done
+float64 thinking
+float64 danger
+string mode
+bool disturbed
+string result
+{HEADER}"""
 STATUS = f"""Header header
 actionlib_msgs/GoalStatus[] status_list
 {HEADER}
@@ -42,16 +50,6 @@ string text
 MSG: actionlib_msgs/GoalID
 time stamp
 string id
-"""
-DIAGNOSTICS = f"""Header header
-diagnostic_msgs/DiagnosticStatus[] status
-{HEADER}
-================================================================================
-MSG: diagnostic_msgs/DiagnosticStatus
-byte level
-string name
-string message
-string hardware_id
 """
 
 _ROBOT = """
@@ -85,9 +83,7 @@ def master_program() -> str:
     """Where rosmaster is; without it the test is skipped, which CI does not accept."""
     program = shutil.which("rosmaster")
     if program is None:
-        reason = (
-            "no ROS 1 here; deploy/ensure_tools.sh sources, as root, installs it on Debian 12"
-        )
+        reason = "no ROS 1 here; deploy/ensure_tools.sh sources, as root, installs it on Debian 12"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
