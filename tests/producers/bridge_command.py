@@ -22,12 +22,16 @@ class BridgeCommand(ChildProcess):
         log = folder / "bridge.log"
         super().__init__("springback bridge", [*_COMMAND, *arguments], log, environment=environment)
 
+    @property
+    def said(self) -> str:
+        """The end of its log."""
+        return "\n".join(self.log_tail(50))
+
     def end(self) -> str:
         """Asks it to end, as a service manager does; gives its last words."""
         code = self.terminate(DEADLINE_S)
-        said = "\n".join(self.log_tail(50))
-        assert code == 0, said
-        return said
+        assert code == 0, self.said
+        return self.said
 
 
 def recorded_frames(file: Path) -> list[StepFrame]:
