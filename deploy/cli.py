@@ -31,7 +31,6 @@ EXTRA_OF_PACKAGE: Final = {
     "lz4": "recordings",
     "matplotlib": "report",
     "mcap": "recordings",
-    "mcap_ros2": "recordings",
     "minigrid": "babyai",
     "mode": "worker",
     "prometheus_client": "sinks",

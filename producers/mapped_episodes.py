@@ -123,7 +123,7 @@ class EpisodeAssembler:
         if self._window_s is None:
             return list(self._take(agent.agent, held))
         buffer = self._buffers.setdefault(agent.agent, ReorderBuffer(self._window_s))
-        due = buffer.add(own_s if by_header else message.receive_s, held)
+        due = buffer.add(message.topic, own_s if by_header else message.receive_s, held)
         return [report for one in due for report in self._take(agent.agent, one)]
 
     def advance(self, now_s: float) -> list[MappedReport]:
@@ -162,15 +162,25 @@ class EpisodeAssembler:
         if agent.other_id():
             yield from self._told(agent, agent.end(None))
             agent.begin_id()
-        if agent.clock.jumped_back(header_s, message.receive_s, self._mapping.reorder_s):
+        late = agent.clock.is_late(header_s, message.receive_s, self._mapping.reorder_s)
+        if agent.clock.jumped_back(message.topic, header_s, message.receive_s, self._mapping.reorder_s):
             earlier = message.receive_s if header_s is None else header_s
             self.report.count("clock_reset", f"{name}: {message.topic} is of {earlier:.3f} s, before what came before")
             yield from self._close(agent, "aborted")
-            agent = self._agents[name] = self._new_agent(name, agent)
-        before_s = agent.clock.now_s
-        time_s = agent.clock.place(header_s, message.receive_s)
-        if time_s < before_s:
-            agent.move(time_s - before_s)
+            before, agent = agent, self._new_agent(name, agent)
+            self._agents[name] = agent
+            for first in before.late:  # what seemed to be late were the first messages after the jump
+                yield from self._placed(agent, *first)
+        elif late:
+            agent.late.append((message, route, header_s))
+        else:
+            agent.late.clear()
+        yield from self._placed(agent, message, route, header_s)
+
+    def _placed(
+        self, agent: AgentEpisodes, message: TimedMessage, route: Route, header_s: float | None
+    ) -> Iterator[MappedReport]:
+        time_s = agent.clock.place(message.topic, header_s, message.receive_s)
         agent.seen_s = message.receive_s
         yield from self._told(agent, agent.take(message, route, time_s))
 

@@ -112,7 +112,8 @@ class SignalMapping:
         agent: whose message it is; it is the producer too.
         time: by which clock steps are timed; `receive` wherever a message has no header time.
         header_time: where a message has its own time, and the unit of a plain number there.
-        reorder_s: recorded messages that are late by no more are put in order; beyond it, time has jumped back.
+        reorder_s: recorded messages that are late by no more are put in order; a topic that goes back by more, or lags
+            behind the others by five times that, tells of time that has jumped back.
         message_id: what tells a message from another of its topic, to drop the second of two.
         record_topic: where the rows of a table have their topic.
         header: what an episode says of itself, by field of `EpisodeHeader`.

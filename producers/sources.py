@@ -111,9 +111,9 @@ SOURCES: Final[tuple[Source, ...]] = (
     _recording("csv", "csv_rows", "", "rows of a CSV file, plain or gzip"),
     _recording("jsonl", "json_records", "", "any records as JSON Lines, plain or gzip"),
     _recording("lerobot", "lerobot_dataset", "pyarrow", "the folder of a LeRobot dataset (v2, v3)"),
-    _recording("mcap", "mcap_messages", "mcap mcap_ros2", "MCAP files with ROS 2 and JSON messages"),
+    _recording("mcap", "mcap_messages", "lz4 mcap rosbags zstandard", "MCAP files with ROS 2 and JSON messages"),
     _recording("parquet", "parquet_rows", "pyarrow", "rows of a Parquet file"),
-    _recording("rosbag1", "rosbag1_messages", "rosbags", "bags of ROS 1"),
+    _recording("rosbag1", "rosbag1_messages", "lz4 rosbags", "bags of ROS 1"),
     _recording("rosbag2", "rosbag2_messages", "rosbags", "bags of ROS 2 (SQLite), and their folders"),
 )
 """Every source, by kind and name."""

@@ -21,6 +21,7 @@ from producers.step_columns import COLUMN_BY_NAME
 from producers.text_repair import without_lone_surrogates
 
 MOST_REMEMBERED: Final = 256
+MOST_LATE: Final = 64
 _NUMBERS_OF_HEADER: Final = ("stress", "magnitude")
 _DISTANCES: Final = ("shortest_path", "path", "final_distance")
 
@@ -49,6 +50,7 @@ class AgentEpisodes:
         self.session = session
         self.clock = SessionClock()
         self.seen_s = -math.inf
+        self.late: deque[tuple[TimedMessage, Route, float | None]] = deque(maxlen=MOST_LATE)
         self._mapping = mapping
         self._count = count
         self._segments: dict[str, str] = {}

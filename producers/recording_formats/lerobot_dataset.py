@@ -8,14 +8,15 @@ Each row of `data/…/*.parquet` is a message, in the order of the files. It get
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from producers.recording_formats.open_recording import OpenRecording, json_value
 from producers.recording_formats.parquet_rows import file_rows
 from producers.recording_formats.table_rows import row_message
 from producers.signal_mapping import TimedMessage
 
-INFO = Path("meta") / "info.json"
+INFO: Final = Path("meta") / "info.json"
+_JOINED_BY: Final = frozenset({"task_index", "episode_index", "frame_index"})
 
 
 def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
@@ -30,7 +31,7 @@ def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
         recording.unreadable(0, "no_data", "there is no Parquet file under data/")
     frames = 0
     for place, file in enumerate(files):
-        for _, row, share in file_rows(recording, file):
+        for _, row, share in file_rows(recording, file, _JOINED_BY):
             frames += 1
             recording.read_share = (place + share) / len(files)
             yield row_message(recording, frames, row | shared | _joined(row, tasks, lengths))

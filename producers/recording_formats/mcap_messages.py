@@ -3,20 +3,19 @@
 import struct
 from collections.abc import Callable, Iterator
 from io import BytesIO
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from producers.missing_extra import MissingExtraError
 from producers.recording_formats.open_recording import LARGEST_PART, OpenRecording, json_value
+from producers.recording_formats.ros2_types import Decode, cdr_decoder
 from producers.signal_mapping import TimedMessage
 
 try:
     import lz4.frame  # type: ignore[import-untyped]
     import zstandard
     from mcap.data_stream import ReadDataStream
-    from mcap.exceptions import McapError
     from mcap.opcode import Opcode
     from mcap.records import Channel, Schema
-    from mcap_ros2.decoder import DecoderFactory
 except ImportError as error:
     raise MissingExtraError(extra="recordings", cause=error) from error
 
@@ -26,8 +25,6 @@ _MESSAGE_HEAD: Final = struct.Struct("<HIQQ")
 _CHUNK_HEAD: Final = struct.Struct("<QQQII")
 _LENGTH: Final = struct.Struct("<Q")
 _NS: Final = 1e-9
-
-Decode = Callable[[bytes], Any]
 
 
 class _Topic(NamedTuple):
@@ -51,7 +48,6 @@ class _McapReading:
         self._recording = recording
         self._schemas: dict[int, Schema] = {}
         self._topics: dict[int, _Topic] = {}
-        self._decoders = DecoderFactory()
         self._messages = 0
 
     def messages(self) -> Iterator[TimedMessage]:
@@ -92,7 +88,7 @@ class _McapReading:
                 if topic.decode is not None:
                     value = topic.decode(record.data[_MESSAGE_HEAD.size :])
                     yield TimedMessage(topic.name, log_ns * _NS, value)
-        except (McapError, struct.error, ValueError, KeyError, IndexError, TypeError) as error:
+        except Exception as error:  # rosbags raises whatever its generated code runs into: this message is unreadable
             self._tell("unreadable_message", f"{type(error).__name__}: {error}")
 
     def _topic(self, channel: Channel) -> _Topic:
@@ -101,12 +97,13 @@ class _McapReading:
         if channel.message_encoding == "json":
             return _Topic(channel.topic, json_value)
         schema = self._schemas.get(channel.schema_id)
-        decode = self._decoders.decoder_for(channel.message_encoding, schema)
+        decode = None
+        if schema is not None and channel.message_encoding == "cdr":
+            decode = cdr_decoder(schema.name, schema.encoding, schema.data.decode(errors="replace"))
         if decode is None:
-            written = (
-                f"{channel.message_encoding} with {'no schema' if schema is None else f'{schema.encoding} schema'}"
-            )
-            self._tell("unknown_encoding", f"{channel.topic} is {written}; read are json, and cdr with ros2msg schema")
+            known = "no schema" if schema is None else f"{schema.encoding} {schema.name}"
+            written = f"{channel.topic} is {channel.message_encoding}, {known}"
+            self._tell("unknown_encoding", f"{written}; read are json, and cdr by its definition")
         return _Topic(channel.topic, decode)
 
     def _decompressed(self, chunk: _Record) -> bytes:

@@ -28,13 +28,21 @@ def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
         yield row_message(recording, number, row)
 
 
-def file_rows(recording: OpenRecording, path: Path) -> Iterator[tuple[int, dict[str, Any], float]]:
-    """The rows of one file: number from 1, the row, and how much of the file is read with it."""
+def file_rows(
+    recording: OpenRecording, path: Path, also: frozenset[str] = frozenset()
+) -> Iterator[tuple[int, dict[str, Any], float]]:
+    """The rows of one file: number from 1, the row, and how much of the file is read with it.
+
+    Args:
+        recording: of which it is a part.
+        path: the file.
+        also: columns to read beyond those of the mapping.
+    """
     number = 0
     try:
         with pyarrow.parquet.ParquetFile(path, memory_map=True) as file:
             wanted = recording.mapping.columns
-            columns = None if wanted is None else [name for name in file.schema_arrow.names if name in wanted]
+            columns = None if wanted is None else [name for name in file.schema_arrow.names if name in wanted | also]
             total = file.metadata.num_rows
             for group in range(file.metadata.num_row_groups):
                 start = number

@@ -2,27 +2,20 @@
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from producers.missing_extra import MissingExtraError
 from producers.recording_formats.open_recording import OpenRecording
+from producers.recording_formats.ros2_types import Decode, cdr_decoder
 from producers.signal_mapping import TimedMessage
-
-try:
-    from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
-except ImportError as error:
-    raise MissingExtraError(extra="recordings", cause=error) from error
 
 MAGIC: Final = b"SQLite format 3\0"
 SUFFIXES: Final = (".db3", ".mcap")
 METADATA: Final = "metadata.yaml"
-
-Decode = Callable[[bytes], Any]
 
 
 class _Topic(NamedTuple):
@@ -111,7 +104,7 @@ class _SqliteReading:
         for topic_id, name, kind, form in database.execute("SELECT id, name, type, serialization_format FROM topics"):
             if not self._recording.wants(name):
                 continue
-            decode = _decoder(kind, *definitions.get(kind, ("", "")))
+            decode = cdr_decoder(kind, *definitions.get(kind, ("", "")))
             if form != "cdr" or decode is None:
                 self._tell("unknown_type", f"{name} is of {kind} in {form}, without a definition that can be read")
             else:
@@ -129,18 +122,3 @@ def _definitions(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
         return {}
     rows = database.execute("SELECT topic_type, encoding, encoded_message_definition FROM message_definitions")
     return {kind: (encoding, text) for kind, encoding, text in rows}
-
-
-def _decoder(kind: str, encoding: str, definition: str) -> Decode | None:
-    store = get_typestore(Stores.LATEST)
-    if definition:
-        own = get_typestore(Stores.EMPTY)
-        try:
-            read = get_types_from_idl(definition) if encoding == "ros2idl" else get_types_from_msg(definition, kind)
-            own.register(read)
-        except Exception:  # a definition that rosbags cannot parse: it may know the type itself
-            own = store
-        store = own if kind in own.fielddefs else store
-    if kind not in store.fielddefs:
-        return None
-    return lambda data: store.deserialize_cdr(data, kind)

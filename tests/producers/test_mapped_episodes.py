@@ -141,6 +141,27 @@ def test_late_messages_of_a_recording_are_put_in_order() -> None:
     assert set(play.left_out) == {"missing_field"}
 
 
+def test_a_topic_that_lags_behind_is_no_jump_of_time() -> None:
+    play = Play(EVENTS, TIME="header")
+    play.say("r/task", 0.0, {"id": "t", "state": "started", **stamp(T0)})
+    for second in range(1, 5):
+        play.say("r/pose", second, pose(0.1 * second, **stamp(T0 + second)))
+        play.say("r/risk", second + 0.1, {"level": 0.1 * second, **stamp(T0 + second - 3.0)})
+    assert len(play.steps) == 4
+    assert "clock_reset" not in play.left_out
+    assert [step.signals.get("risk") for step in play.steps] == [None, 0.1, 0.2, pytest.approx(0.3)]
+
+
+def test_an_old_stamp_that_is_said_again_is_no_jump_of_time() -> None:
+    play = Play(EVENTS, TIME="header")
+    play.say("r/task", 0.0, {"id": "t", "state": "started", **stamp(T0)})
+    for second in range(0, 60, 10):
+        play.say("r/pose", second, pose(0.1, x=second, **stamp(T0 + second)))
+        play.say("r/risk", second + 0.1, {"level": 0.01 * second, **stamp(T0 - 100.0)})
+    assert len(play.steps) == 6
+    assert "clock_reset" not in play.left_out
+
+
 def test_a_fixed_rate_holds_the_latest_values_until_they_are_stale() -> None:
     play = Play(GAPS, STEP="cycle_s = 1.0, stale_s = 2.5")
     play.say("p", 0.0, {"x": 0.1})
@@ -181,5 +202,5 @@ def test_a_header_that_cannot_be_is_told_with_its_reason() -> None:
 
 def test_the_reorder_buffer_is_bounded() -> None:
     buffer = ReorderBuffer[int](math.inf)
-    given_out = [item for number in range(MOST_HELD + 500) for item in buffer.add(float(number), number)]
+    given_out = [item for number in range(MOST_HELD + 500) for item in buffer.add("t", float(number), number)]
     assert given_out == list(range(500))
