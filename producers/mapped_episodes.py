@@ -180,7 +180,10 @@ class EpisodeAssembler:
     def _placed(
         self, agent: AgentEpisodes, message: TimedMessage, route: Route, header_s: float | None
     ) -> Iterator[MappedReport]:
+        before_s = agent.clock.now_s
         time_s = agent.clock.place(message.topic, header_s, message.receive_s)
+        if time_s < before_s:
+            agent.move(time_s - before_s)  # its first time of its own has set the clock back
         agent.seen_s = message.receive_s
         yield from self._told(agent, agent.take(message, route, time_s))
 

@@ -257,13 +257,13 @@ class AgentEpisodes:
             raw = path.read(message.value)
             if raw is MISSING:
                 self._count("missing_field", f"{key}: {message.topic or 'a row'} has no {path.text}")
-            elif not into[key].cells[place].take(raw, time_s):
+            elif not into[key].cells[place].take(raw, time_s) and raw != []:  # a list of none says that there are none
                 self._count("unusable_value", f"{key}: {message.topic or 'a row'} has {str(raw)[:80]!r} as {path.text}")
 
     def _fires(self, kind: str, place: int, event: EventRule, message: TimedMessage) -> str | None:
         if event.field is None:
             return OTHERWISE
-        text = text_of(event.field.read(message.value))
+        text = event.text_in(message.value)
         if text is None:
             return None
         before = self._told.get((kind, place))

@@ -7,7 +7,7 @@ from producers.mapping_parts.field_path import FieldPath, text_of
 from producers.mapping_parts.toml_section import SCALARS, Section
 from producers.mapping_parts.topic_pattern import TopicPattern
 from producers.mapping_parts.transforms import OTHERWISE
-from producers.mapping_parts.value_rules import EventRule
+from producers.mapping_parts.value_rules import EventRule, read_transforms
 
 OUTCOMES = get_args(Outcome)
 
@@ -35,12 +35,13 @@ def _event(section: Section, *, ends: bool) -> EventRule:
         outcomes = _outcomes(section)
         if equals is None and field is not None and OTHERWISE not in outcomes:
             equals = list(outcomes)
-    rule = EventRule(topic, field, _texts(section, equals), outcomes, section.flag("each"))
+    transforms = read_transforms(section)
+    rule = EventRule(topic, field, transforms, _texts(section, equals), outcomes, section.flag("each"))
     section.finish(("outcome", "outcomes"))
     if topic is None and field is None:
         section.refuse("", section.values, "a topic, a field or both: every message would be this event")
-    if field is None and (equals is not None or set(outcomes) - {OTHERWISE}):
-        section.refuse("field", None, "a field path, where equals or outcomes ask for its value")
+    if field is None and (equals is not None or transforms or set(outcomes) - {OTHERWISE}):
+        section.refuse("field", None, "a field path, where equals, outcomes or transform ask for its value")
     return rule
 
 

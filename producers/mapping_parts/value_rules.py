@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from producers.mapping_parts.field_path import FieldPath
+from producers.mapping_parts.field_path import MISSING, FieldPath, text_of
 from producers.mapping_parts.toml_section import SCALARS, Section
 from producers.mapping_parts.topic_pattern import TopicPattern
 from producers.mapping_parts.transforms import (
@@ -70,16 +70,25 @@ class EventRule:
     Attributes:
         topic: which messages; None is all.
         field: what is looked at; None where the message itself is the event.
-        equals: the texts of the field that make it one; None where any value does.
+        transforms: applied in turn to what the field holds, of each message for itself.
+        equals: the texts of the result that make it one; None where any value does.
         outcomes: for ends: the outcome of each text, or of any under `*`.
         each: every such message counts, not only the first of a row of equal ones.
     """
 
     topic: TopicPattern | None
     field: FieldPath | None
+    transforms: tuple[Transform, ...]
     equals: frozenset[str] | None
     outcomes: dict[str, str]
     each: bool
+
+    def text_in(self, message: Any) -> str | None:
+        """What the event looks at in a message, as a text; None where it holds nothing of the kind."""
+        value = None if self.field is None else self.field.read(message)
+        for transform in self.transforms if value is not MISSING else ():
+            value = None if value is None else transform.make()(value)
+        return text_of(value)
 
 
 def read_source(section: Section) -> ValueSource:

@@ -2,7 +2,6 @@
 
 from producers.frame_building import ReportedStep
 from producers.mapped_episodes import EpisodeAssembler, TimedMessage
-from producers.mapping_parts.session_clock import SessionClock
 from producers.signal_mapping import parse_mapping
 
 NOW_S = 1_790_000_000.0
@@ -11,7 +10,7 @@ agent = "r7"
 time = "header"
 header_time = "at"
 header = { family = "delivery" }
-signals = { progress = { topic = "pose", field = "done" }, mode = { topic = "mode" } }
+signals = { progress = { topic = "pose", field = "done", default = 0 }, mode = { topic = "mode" } }
 episode = { whole = true }
 """
 
@@ -39,7 +38,6 @@ def test_steps_of_a_fixed_rate_begin_with_it_too() -> None:
 
 
 def test_once_there_are_steps_time_only_rises() -> None:
-    clock = SessionClock()
-    clock.place(None, NOW_S)
-    clock.has_stepped = True
-    assert clock.place(NOW_S - 100.0, NOW_S + 1.0) == NOW_S
+    first_s = NOW_S - 100.0
+    times = step_times('{ trigger = ["mode", "pose"] }', TimedMessage("mode", NOW_S, "drive"), *poses(first_s))
+    assert times == [NOW_S] * 5

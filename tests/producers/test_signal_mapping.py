@@ -95,7 +95,7 @@ def test_a_mapping_knows_what_it_reads() -> None:
 
 
 def test_the_shipped_mappings_are_found_by_name(tmp_path: Path) -> None:
-    assert shipped_mappings() == ("lerobot", "move_base", "nav2")
+    assert shipped_mappings() == ("lerobot", "move_base", "nav2", "vda5050")
     for name in shipped_mappings():
         assert load_mapping(name).signals["progress"].sources
     with pytest.raises(MappingError, match="no mapping file 'nav3'; those that come with springback are lerobot"):
