@@ -1,4 +1,5 @@
-# Everything that a fresh machine needs is set up on the way: .venv with all extras, and for the real Kafka Java and Maven.
+# Everything that a fresh machine needs is set up on the way: .venv with all extras, for the real Kafka Java and
+# Maven, and for the tests ROS 1 and mosquitto.
 #
 #   make demo                        the whole pipeline on this machine, with BabyAI agents as the source
 #   make demo SOURCE=habitat         the same with recorded Habitat episodes
@@ -21,10 +22,10 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do 
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check bench clean java java-if-possible
+.PHONY: help venv demo test check bench clean java java-if-possible sources-if-possible
 
 help:
-	@sed -n '3,9s/^# *//p' Makefile
+	@sed -n '4,10s/^# *//p' Makefile
 
 venv: $(INSTALLED)
 
@@ -38,7 +39,7 @@ $(INSTALLED): pyproject.toml
 demo: $(INSTALLED) $(if $(filter kafka,$(BROKER)),java)
 	$(BIN)/springback demo --broker '$(BROKER)' --source '$(SOURCE)' $(ARGS)
 
-test: $(INSTALLED) java-if-possible
+test: $(INSTALLED) java-if-possible sources-if-possible
 	$(BIN)/python -m pytest $(ARGS)
 
 check: $(INSTALLED)
@@ -52,11 +53,15 @@ bench: $(INSTALLED)
 
 # The real Kafka runs on the machine's own Java, from its Maven artefacts.
 java:
-	@deploy/ensure_java.sh
+	@deploy/ensure_tools.sh java
 
 # Without them the tests on the real Kafka are skipped, which CI does not accept.
 java-if-possible:
-	@deploy/ensure_java.sh || { test -z "$$CI" && echo 'Going on: the tests on the real Kafka will be skipped.' >&2; }
+	@deploy/ensure_tools.sh java || { test -z "$$CI" && echo 'Going on: the tests on the real Kafka will be skipped.' >&2; }
+
+sources-if-possible:
+	@deploy/ensure_tools.sh sources || { test -z "$$CI" && \
+		echo 'Going on: the tests on a real ROS master and a real mosquitto will be skipped.' >&2; }
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
