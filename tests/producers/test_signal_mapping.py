@@ -1,14 +1,17 @@
 """Mapping files: what is wrong is told by file, key, what arrived and what was expected."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from producers import signal_mapping
 from producers.errors import MappingError
 from producers.mapping_parts.field_path import MISSING, FieldPath
 from producers.mapping_parts.toml_section import Section
 from producers.mapping_parts.topic_pattern import TopicPattern
+from producers.mapping_parts.transforms import PLAIN, WITH_NUMBER
 from producers.mapping_parts.value_rules import read_transforms
 from producers.signal_mapping import load_mapping, parse_mapping, shipped_mappings
 
@@ -102,6 +105,19 @@ def test_the_shipped_mappings_are_found_by_name(tmp_path: Path) -> None:
         load_mapping("nav3")
     (tmp_path / "own.toml").write_text(GOOD, encoding="utf-8")
     assert load_mapping(tmp_path / "own.toml").agent.constant == "a"
+
+
+def test_the_mappings_of_the_readme_are_mappings() -> None:
+    text = Path(signal_mapping.__file__).with_name("README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(shown) >= 2
+    for number, mapping in enumerate(shown):
+        assert parse_mapping(mapping, f"README.md, mapping {number}").signals
+
+
+def test_every_transform_is_in_the_readme() -> None:
+    text = Path(signal_mapping.__file__).with_name("README.md").read_text(encoding="utf-8")
+    assert [name for name in (*PLAIN, *WITH_NUMBER, "clip", "table") if name not in text] == []
 
 
 class Message:
