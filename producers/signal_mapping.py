@@ -23,12 +23,13 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, get_args
 
 from producers.errors import MappingError
 from producers.frame_parts import EpisodeHeader, NavigationOutcome
 from producers.mapping_parts.event_rules import OUTCOMES, read_events
 from producers.mapping_parts.field_path import FieldPath
+from producers.mapping_parts.timed_message import TimedMessage
 from producers.mapping_parts.toml_section import Section
 from producers.mapping_parts.topic_pattern import TopicPattern
 from producers.mapping_parts.value_rules import EventRule, ValueRule, read_value
@@ -48,24 +49,6 @@ TimeChoice = Literal["header", "receive"]
 UNITS_S: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 DEFAULT_STALE_S: Final = 10.0
 _HEADER_FIELDS: Final = tuple(name for name in EpisodeHeader.__struct_fields__ if name not in ("agent", "episode"))
-
-
-class TimedMessage(NamedTuple):
-    """A message of any source.
-
-    Attributes:
-        topic: its topic; empty for the rows of a table.
-        receive_s: when it arrived or was recorded, s UTC epoch (the row's number for a table without times).
-        value: what it says: nested dicts, lists and scalars, or an object with attributes, as ROS messages are.
-        retained: it is an old message that a broker kept.
-        redelivered: it may have been delivered before.
-    """
-
-    topic: str
-    receive_s: float
-    value: Any
-    retained: bool = False
-    redelivered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
