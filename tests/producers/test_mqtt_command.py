@@ -137,7 +137,10 @@ def test_a_bridge_that_is_killed_in_the_midst_loses_no_frame(tmp_path: Path, emb
     assert_departed_and_recovered(evaluated(arrived))
 
 
-def test_a_broker_that_refuses_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broker_that_refuses_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("stream_processors.service_log.configure_logging", lambda: None)
     (tmp_path / "nobody").write_text("")
     with Mosquitto(tmp_path, "allow_anonymous false", f"password_file {tmp_path / 'nobody'}") as mosquitto:
         recording = str(tmp_path / "out.jsonl")
