@@ -78,11 +78,11 @@ def bridge(
     from producers.sources import find_source
     from stream_processors.service_log import configure_logging
 
-    configure_logging()
     run = find_source(name, "bridge").load()
     chosen = read_mapping_option(mapping)
     options = parse_options(option or [])
     publisher = _publisher(record, broker, prefix, settings)
+    configure_logging()
     try:
         with _stop_on_signal() as stop:
             said = run(chosen, publisher, options, stop)
