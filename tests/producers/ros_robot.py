@@ -7,7 +7,9 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
+import xmlrpc.client
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +124,6 @@ class RosMaster:
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Sets a parameter, such as /use_sim_time."""
-        import xmlrpc.client
-
         with xmlrpc.client.ServerProxy(self.environment["ROS_MASTER_URI"]) as master:
             master.setParam("/test", name, value)
 
@@ -143,8 +143,6 @@ class RosRobot:
     """A node that publishes."""
 
     def __init__(self, master: RosMaster) -> None:
-        import subprocess
-
         self._process = subprocess.Popen(
             [sys.executable, "-c", _ROBOT],
             stdin=subprocess.PIPE,
@@ -178,7 +176,8 @@ class RosRobot:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._process.kill() if exc[0] is not None else None
+        if exc[0] is not None:
+            self._process.kill()
         self.stop()
 
     def _order(self, **order: Any) -> None:

@@ -37,7 +37,8 @@ while thread.is_alive():
 class Listener:
     """What a feed's process has heard."""
 
-    def __init__(self, master: RosMaster, *topics: str) -> None:
+    def __init__(self, started: "list[Listener]", master: RosMaster, *topics: str) -> None:
+        started.append(self)
         self.process = subprocess.Popen(
             [sys.executable, "-c", LISTENER, *topics], stdout=subprocess.PIPE, env=master.environment, text=True
         )
@@ -64,13 +65,25 @@ class Listener:
 
 
 @pytest.fixture
+def started() -> Iterator[list[Listener]]:
+    """All listeners of the test, none of which outlives it."""
+    listeners: list[Listener] = []
+    yield listeners
+    for listener in listeners:
+        listener.process.kill()
+        listener.process.wait(DEADLINE_S)
+
+
+@pytest.fixture
 def master(tmp_path: Path) -> Iterator[RosMaster]:
     with RosMaster(tmp_path) as running:
         yield running
 
 
-def test_any_type_is_read_without_its_package_and_sigterm_ends_it_cleanly(master: RosMaster) -> None:
-    listener = Listener(master, "/nav/status", "/{part}/level")
+def test_any_type_is_read_without_its_package_and_sigterm_ends_it_cleanly(
+    master: RosMaster, started: list[Listener]
+) -> None:
+    listener = Listener(started, master, "/nav/status", "/{part}/level")
     with RosRobot(master) as robot:
         robot.advertise("/nav/status", "actionlib_msgs/GoalStatusArray", STATUS)
         robot.wait_until_heard("/nav/status")
@@ -87,9 +100,9 @@ def test_any_type_is_read_without_its_package_and_sigterm_ends_it_cleanly(master
     assert listener.stop() == 0
 
 
-def test_robots_and_the_master_come_and_go(tmp_path: Path) -> None:
+def test_robots_and_the_master_come_and_go(tmp_path: Path, started: list[Listener]) -> None:
     master = RosMaster(tmp_path)
-    listener = Listener(master, "/level")  # nobody is there yet
+    listener = Listener(started, master, "/level")  # nobody is there yet
     with master:
         first = RosRobot(master)
         first.advertise("/level", "robot_msgs/Level", NUMBER)
@@ -112,9 +125,11 @@ def test_robots_and_the_master_come_and_go(tmp_path: Path) -> None:
         assert listener.stop() == 0
 
 
-def test_simulated_time_is_a_date_that_jumps_back_with_the_simulator(master: RosMaster) -> None:
+def test_simulated_time_is_a_date_that_jumps_back_with_the_simulator(
+    master: RosMaster, started: list[Listener]
+) -> None:
     master.set_parameter("/use_sim_time", True)
-    listener = Listener(master, "/clock", "/feedback")
+    listener = Listener(started, master, "/clock", "/feedback")
     with RosRobot(master) as robot:
         robot.advertise("/clock", "rosgraph_msgs/Clock", CLOCK)
         robot.advertise("/feedback", "robot_msgs/Feedback", FEEDBACK)
@@ -134,7 +149,7 @@ def test_simulated_time_is_a_date_that_jumps_back_with_the_simulator(master: Ros
     assert listener.stop() == 0
 
 
-def test_it_can_be_stopped_while_it_waits_for_a_master(tmp_path: Path) -> None:
-    listener = Listener(RosMaster(tmp_path), "/level")
+def test_it_can_be_stopped_while_it_waits_for_a_master(tmp_path: Path, started: list[Listener]) -> None:
+    listener = Listener(started, RosMaster(tmp_path), "/level")
     os.kill(listener.process.pid, 0)
     assert listener.stop() in (0, -signal.SIGTERM)  # the latter before Python has set its handler
