@@ -76,25 +76,27 @@ class Ros1Feed:
         """
         if not isinstance(message, self._rospy.AnyMsg):  # rospy has subscribed to `/clock` itself, by its type
             return plain_message(message)
-        genpy = import_module("genpy")
+        genpy, genmsg = import_module("genpy"), import_module("genmsg")
         header = message._connection_header
+        kind = header["type"]
         try:
-            return plain_message(
-                self._class_of(header["type"], header["md5sum"], header["message_definition"]).deserialize(
-                    message._buff
-                )
-            )
-        except (genpy.DeserializationError, genpy.MessageException) as error:
-            problem = f"a message of type {header['type']} cannot be read: {error}"
+            empty = self._message_of(kind, header["md5sum"], header["message_definition"])
+            return plain_message(empty.deserialize(message._buff))
+        except (
+            genpy.MessageException,
+            genmsg.InvalidMsgSpec,
+            genmsg.MsgGenerationException,
+            genmsg.MsgNotFound,
+        ) as error:
+            problem = f"a message of type {kind} cannot be read: {error}"
             raise ValueError(problem) from error
 
-    def _class_of(self, kind: str, checksum: str, definition: str) -> Any:
-        known = self._classes.get((kind, checksum))
-        if known is None:
-            known = self._classes[kind, checksum] = import_module("genpy.dynamic").generate_dynamic(kind, definition)[
-                kind
-            ]
-        return known()
+    def _message_of(self, kind: str, checksum: str, definition: str) -> Any:
+        """A message of this type with nothing in it."""
+        if (kind, checksum) not in self._classes:
+            generated = import_module("genpy.dynamic").generate_dynamic(kind, definition)
+            self._classes[kind, checksum] = generated[kind]
+        return self._classes[kind, checksum]()
 
     def _take(self, message: Any, topic: str) -> None:
         self._inbox.put(ArrivedMessage(topic, message, self.now_s()))

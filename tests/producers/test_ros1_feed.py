@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.producers.ros_robot import CLOCK, FEEDBACK, NUMBER, STATUS, RosMaster, RosRobot, stamp
+from producers.bridge_inbox import BridgeInbox
+from producers.ros1_feed import Ros1Feed
+from producers.ros_imports import import_rospy
+from tests.producers.ros_robot import CLOCK, FEEDBACK, NUMBER, STATUS, RosMaster, RosRobot, master_program, stamp
 
 pytestmark = pytest.mark.ros
 DEADLINE_S = 30.0
@@ -80,9 +83,7 @@ def master(tmp_path: Path) -> Iterator[RosMaster]:
         yield running
 
 
-def test_any_type_is_read_without_its_package_and_sigterm_ends_it_cleanly(
-    master: RosMaster, started: list[Listener]
-) -> None:
+def test_any_type_is_read_without_its_package_and_sigterm_ends_it(master: RosMaster, started: list[Listener]) -> None:
     listener = Listener(started, master, "/nav/status", "/{part}/level")
     with RosRobot(master) as robot:
         robot.advertise("/nav/status", "actionlib_msgs/GoalStatusArray", STATUS)
@@ -125,9 +126,7 @@ def test_robots_and_the_master_come_and_go(tmp_path: Path, started: list[Listene
         assert listener.stop() == 0
 
 
-def test_simulated_time_is_a_date_that_jumps_back_with_the_simulator(
-    master: RosMaster, started: list[Listener]
-) -> None:
+def test_simulated_time_is_a_date_and_jumps_back_with_the_simulator(master: RosMaster, started: list[Listener]) -> None:
     master.set_parameter("/use_sim_time", True)
     listener = Listener(started, master, "/clock", "/feedback")
     with RosRobot(master) as robot:
@@ -153,3 +152,18 @@ def test_it_can_be_stopped_while_it_waits_for_a_master(tmp_path: Path, started: 
     listener = Listener(started, RosMaster(tmp_path), "/level")
     os.kill(listener.process.pid, 0)
     assert listener.stop() in (0, -signal.SIGTERM)  # the latter before Python has set its handler
+
+
+def test_bytes_that_do_not_fit_their_definition_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    master_program()
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    rospy = import_rospy()
+    feed = Ros1Feed([], BridgeInbox())
+    message = rospy.AnyMsg()
+    message._connection_header = {"type": "robot_msgs/Level", "md5sum": "x", "message_definition": NUMBER}
+    message._buff = b"\x00"
+    with pytest.raises(ValueError, match="a message of type robot_msgs/Level cannot be read"):
+        feed.plain(message)
+    message._connection_header = {"type": "robot_msgs/Odd", "md5sum": "y", "message_definition": "no definition"}
+    with pytest.raises(ValueError, match="a message of type robot_msgs/Odd cannot be read"):
+        feed.plain(message)
