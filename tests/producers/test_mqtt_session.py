@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -244,3 +245,27 @@ def test_a_subscription_that_is_not_allowed_is_told(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(aiomqtt.Client, "subscribe", refused)
     asyncio.run(check())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paho leaves a refused socket unclosed
+def test_tls_trusts_whom_it_is_told_to(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    request = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=fleet")
+    names = ("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate))
+    subprocess.run(["openssl", *request, *names], check=True, capture_output=True)
+
+    async def check() -> None:
+        tls = ("allow_anonymous true", f"certfile {certificate}", f"keyfile {key}")
+        with Mosquitto(tmp_path, *tls) as broker:
+            trusting = Listener(broker, ca_file=str(certificate))
+            async with trusting.running():
+                pass
+            wary = Listener(broker, tls=True)  # the system's authorities do not know it
+            task = asyncio.create_task(wary.run())
+            await wary.until(lambda: wary.ticks > 3)
+            wary.stop.set()
+            await task
+            assert wary.session.connections == 0
+
+    asyncio.run(check())
+    gc.collect()
