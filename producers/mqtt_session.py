@@ -148,7 +148,7 @@ class MqttSession:
                 await self._connect_once(handle, has_room)
             except aiomqtt.MqttError as error:
                 self._check_admitted(error)
-                log.warning("no MQTT broker at %s (%s); trying again", self._settings.place, error)
+                log.warning("no MQTT broker at %s (%s); trying again", self._settings.place, str(error))
             pause_s = FIRST_RETRY_S if self.connections > before else min(2 * pause_s, LONGEST_RETRY_S)
             # Not all robots' bridges at once.
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
