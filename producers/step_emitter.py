@@ -94,6 +94,14 @@ class EpisodeHandle:
         end = ReportedEnd(self.header, checked_outcome(outcome), instant, checked_navigation(navigation))
         self._emitter._add_end(self, end)
 
+    def abort(self, time_s: float | None = None) -> None:
+        """Ends the episode as aborted, unless it is at its end: the emitter's close has aborted it already, say.
+
+        In a forked child it does nothing. So whatever tidies up may call it at any time.
+        """
+        if self._emitter._runs(self):
+            self.end("aborted", time_s=time_s)
+
 
 class StepEmitter:
     """Collects the steps of one producer and publishes them as frames from a thread of its own.
@@ -223,11 +231,13 @@ class StepEmitter:
             if self._closed:
                 return
             self._closed = True
-            for handle in self._open:
+            left_open, self._open = self._open, set()
+        try:
+            for handle in left_open:
                 self._sender.add(ReportedEnd(handle.header, "aborted", self.now_s(), None))
-            self._open.clear()
-        self._sender.close(timeout_s)
-        atexit.unregister(self.close)
+        finally:  # the clock of a simulator that is closed, say, cannot be read any more
+            self._sender.close(timeout_s)
+            atexit.unregister(self.close)
 
     def __enter__(self) -> Self:
         """The emitter itself."""
@@ -253,6 +263,9 @@ class StepEmitter:
             self._check_running(handle)
             self._open.remove(handle)
             self._sender.add(end)
+
+    def _runs(self, handle: EpisodeHandle) -> bool:
+        return os.getpid() == self._pid and handle in self._open
 
     def _check_process(self) -> None:
         # Before any lock: in a forked child it may be held for ever, and the sender's thread is not there.

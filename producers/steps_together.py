@@ -44,6 +44,10 @@ def batches_together(
             f"got {', '.join(columns) or 'no signal'} and steps of shape {np.shape(steps)}"
         )
         raise SignalError(message)
+    lost = [end.place for end in ends if not 0 <= end.place < len(headers)]
+    if lost:
+        message = f"the ends at {lost} are of none of {len(headers)} episodes; a place counts from 0"
+        raise SignalError(message)
     columns["step"] = np.array(steps, dtype=np.int64)
     columns["time_s"] = np.full(len(headers), time_s)
     checked_ends = [

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from producers.errors import EmitterStateError, PublishError, SignalError
+from producers.frame_publisher import OnDone
 from producers.recording_publisher import MemoryPublisher
 from producers.signal_columns import checked_columns
 from producers.step_columns import ABSENT_BITS, is_absent
@@ -76,6 +77,28 @@ def test_a_full_buffer_drops_whole_batches_and_keeps_ends(publisher: MemoryPubli
     assert emitter.report.ends_dropped == 0
 
 
+class DeadPublisher(MemoryPublisher):
+    """Raises whatever it is asked, as a client does whose connection has gone for good."""
+
+    def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
+        message = "no client any more"
+        raise RuntimeError(message)
+
+
+def test_behind_a_dead_publisher_memory_is_bounded_and_nobody_waits() -> None:
+    emitter = StepEmitter(DeadPublisher(), producer="p", buffer_steps=50)
+    episodes = begun(emitter, 5)
+    began = time.monotonic()
+    for step in range(1000):
+        emitter.step_together(episodes, np.full(5, step), {"progress": 0.5})
+    assert time.monotonic() - began < 5.0
+    assert (emitter.report.steps_buffered, emitter.report.steps_dropped) == (50, 4950)
+    emitter.close(0.2)
+    report = emitter.report
+    assert (report.steps_buffered, report.steps_dropped, report.ends_dropped) == (0, 5000, 5)
+    assert report.last_error == "RuntimeError: no client any more"
+
+
 def test_what_the_caller_changes_later_is_not_sent(publisher: MemoryPublisher) -> None:
     with StepEmitter(publisher, producer="p") as emitter:
         steps, progress = np.zeros(2, dtype=np.int64), np.zeros(2)
@@ -110,6 +133,9 @@ def test_mistakes_are_told_at_once_and_nothing_is_sent(
             emitter.step_together(episodes, np.array(steps), signals)
         with pytest.raises(SignalError, match="outcome"):
             emitter.step_together(episodes, np.arange(2), {"progress": 0.5}, [EndTogether(0, "won")])
+        for place in (-1, 2):
+            with pytest.raises(SignalError, match="are of none of 2 episodes"):
+                emitter.step_together(episodes, np.arange(2), {"progress": 0.5}, [EndTogether(place, "success")])
         assert emitter.report.steps_buffered == 0
 
 
@@ -137,7 +163,6 @@ def test_texts_of_any_kind() -> None:
     texts = checked_columns({"action": masked, "mode": np.array(["a", "b", "a"]), "feedback": "x" * 300}, 3)
     assert [texts[name].texts() for name in ("action", "mode")] == [["4", "", "4"], ["a", "b", "a"]]  # type: ignore[union-attr]
     assert texts["feedback"].texts() == ["x" * 256] * 3  # type: ignore[union-attr]
-    assert checked_columns({"mode": texts["mode"]}, 3)["mode"] is texts["mode"]
 
 
 def test_headers_stay_the_handles_own(publisher: MemoryPublisher) -> None:
