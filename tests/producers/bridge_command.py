@@ -8,7 +8,6 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 
 from deploy.child_process import ChildProcess
-from producers.recording_reader import read_frames
 from producers.step_frame import StepFrame, decode_frame
 
 DEADLINE_S = 60.0
@@ -32,14 +31,6 @@ class BridgeCommand(ChildProcess):
         code = self.terminate(DEADLINE_S)
         assert code == 0, self.said
         return self.said
-
-
-def recorded_frames(file: Path) -> list[StepFrame]:
-    """What was recorded, all of it readable."""
-    faults: list[object] = []
-    frames = [recorded.frame for recorded in read_frames([file], faults.append)]
-    assert faults == []
-    return frames
 
 
 def arriving_frames(broker: str, topic: str, ends: int) -> list[StepFrame]:
