@@ -183,10 +183,17 @@ class FrameSender:
         return reports
 
     def _send(self, reports: Reports) -> None:
-        frame_bytes = encode_msgpack(build_frame(self._producer, self._session, reports))
+        refusal: FrameRefusedError | None = None
+        try:
+            frame_bytes = encode_msgpack(build_frame(self._producer, self._session, reports))
+        except Exception as error:  # what the checks have let through must not end the thread either
+            frame_bytes, refusal = b"", FrameRefusedError(f"{type(error).__name__}: {error}")
         with self._changed:
             frame = self._buffer.frame_of(frame_bytes, reports)
-        self._publish(frame)
+        if refusal is None:
+            self._publish(frame)
+        else:
+            self._settle(frame, refusal)
 
     def _publish(self, frame: PublishedFrame) -> None:
         settle = partial(self._settle, frame)

@@ -161,9 +161,15 @@ class SpringbackVectorWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         if FINAL_OBSERVATION in infos and of_next.any():
             observations = with_finals(observations, infos[FINAL_OBSERVATION], of_next)
         context = StepContext(self.env, actions, observations, rewards, terminated, truncated, info, self._steps)
-        self._report_step(context, info)
-        self._begin(self._resets_next | of_next, infos)
+        begin = self._resets_next | of_next
         self._resets_next = ended if self._mode == NEXT_STEP else np.zeros_like(ended)
+        try:
+            self._report_step(context, info)
+        except Exception:
+            self._abort(ended & self._running)  # they must not go on in the episodes that follow them
+            raise
+        finally:
+            self._begin(begin, infos)
         return result
 
     def close(self, **kwargs: Any) -> None:
@@ -247,7 +253,7 @@ class SpringbackVectorWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         for slot in np.flatnonzero(mask).tolist():
             episode = self._episodes[slot]
             if episode is not None:
-                episode.end("aborted", time_s=self._clock())
+                episode.abort(self._clock())
         self._let_go(mask)
 
     def _let_go(self, mask: BoolArray) -> None:

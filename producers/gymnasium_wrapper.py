@@ -37,7 +37,8 @@ class SpringbackWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     A reset begins an episode. Termination ends it as success or failure (see `SignalHooks.success`), truncation as
     timeout, a reset or a close in its midst as aborted, and so does the death of an `isolated` environment. Around
-    Gymnasium's `Autoreset` the step that only resets is not reported. Put it outside of the wrappers that change rewards, actions or the episode's end.
+    Gymnasium's `Autoreset` the step that only resets is not reported. Put it outside of the wrappers that change
+    rewards, actions or the episode's end.
 
     Args:
         env: the environment; one, not a vector of them.
@@ -124,11 +125,12 @@ class SpringbackWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._reported:
             signals.update({name: plain_value(value) for name, value in self._reported.items()})
             self._reported.clear()
-        now_s = None if self._clock is None else self._clock()
-        self._episode.step(step=self._steps, time_s=now_s, **signals)
+        self._episode.step(step=self._steps, time_s=self._now_s(), **signals)
         self._steps += 1
         if terminated or truncated:
-            self._end(self._hooks.outcome(context, signals["progress"]), self._hooks.read("navigation", context))
+            outcome = self._hooks.outcome(context, signals["progress"])
+            self._episode.end(outcome, self._hooks.read("navigation", context), self._now_s())
+            self._episode = None
         return observation, reward, terminated, truncated, info
 
     def close(self) -> None:
@@ -145,13 +147,12 @@ class SpringbackWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._steps = 0
 
     def _abort(self) -> None:
-        if self._episode is not None:
-            self._end("aborted", None)
-
-    def _end(self, outcome: str, navigation: Any) -> None:
         episode, self._episode = self._episode, None
         if episode is not None:
-            episode.end(outcome, navigation=navigation, time_s=None if self._clock is None else self._clock())
+            episode.abort(self._now_s())
+
+    def _now_s(self) -> float | None:
+        return None if self._clock is None else self._clock()
 
 
 def _has_autoreset(env: Any) -> bool:

@@ -38,6 +38,7 @@ class IsolatedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(make())
         self._make = make
         self._dead = False
+        self._reason = ""
         self._observation: Any = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -57,15 +58,16 @@ class IsolatedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
         raise AssertionError  # the last attempt returns or raises
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Takes a step; one that raises ends the episode."""
-        try:
-            result = super().step(action)
-        except Exception as error:  # whatever a simulator dies of
-            self._bury(error)
-            reason = f"{type(error).__name__}: {error}"
-            return self._observation, 0.0, False, True, {ABORTED: True, ABORT_REASON: reason}
-        self._observation = result[0]
-        return result
+        """Takes a step; one that raises ends the episode. A dead environment is not touched until its reset."""
+        if not self._dead:
+            try:
+                result = super().step(action)
+            except Exception as error:  # whatever a simulator dies of
+                self._bury(error)
+            else:
+                self._observation = result[0]
+                return result
+        return self._observation, 0.0, False, True, {ABORTED: True, ABORT_REASON: self._reason}
 
     def close(self) -> None:
         """Closes the environment, unless it is dead and closed already."""
@@ -73,7 +75,8 @@ class IsolatedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
             super().close()
 
     def _bury(self, error: Exception) -> None:
-        log.warning("an environment died and is made anew at its next reset: %s: %s", type(error).__name__, error)
+        self._reason = f"{type(error).__name__}: {error}"
+        log.warning("an environment died and is made anew at its next reset: %s", self._reason)
         if not self._dead:
             self._dead = True
             try:

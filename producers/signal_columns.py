@@ -63,6 +63,8 @@ def _numbers(name: str, values: Any, rows: int) -> npt.NDArray[np.float64]:
 
 
 def _texts(name: str, values: Any, rows: int) -> TextColumn:
+    if isinstance(values, TextColumn) and len(values) == rows:
+        return values
     spec = COLUMN_BY_NAME[name]
     cells = np.asarray(np.ma.getdata(values))
     if cells.dtype.kind in "iu":

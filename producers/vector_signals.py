@@ -2,10 +2,11 @@
 
 Gymnasium gives the infos of all slots as one dict: for each key an array over the slots, and under `_key` which of them
 have it. In the same-step autoreset mode the slots whose episode has ended have its last info under `final_info`, and
-the info of the next episode in its place.
+the info of the next episode in its place. Environments that are not Gymnasium's own give a list of dicts there. What
+`RecordEpisodeStatistics` adds under `episode` is the ended episode's, though it stands beside the next one's info.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from producers.signal_columns import checked_columns
 from producers.signal_hooks import SIGNAL_NAMES, SignalHooks, StepContext, action_text
 
 BoolArray = npt.NDArray[np.bool_]
-FINAL_INFO, FINAL_OBSERVATION = "final_info", "final_obs"
+FINAL_INFO, FINAL_OBSERVATION, STATISTICS = "final_info", "final_obs", "episode"
 
 
 class VectorInfo(Mapping[str, Any]):
@@ -35,9 +36,12 @@ class VectorInfo(Mapping[str, Any]):
     """
 
     def __init__(self, infos: Mapping[str, Any], ended: BoolArray) -> None:
-        final = infos.get(FINAL_INFO)
+        final = infos.get(FINAL_INFO) if ended.any() else None
+        if final is not None:
+            final = final if isinstance(final, Mapping) else gathered(final)
+            final = {**{key: infos[key] for key in (STATISTICS, f"_{STATISTICS}") if key in infos}, **final}
         self._now = {key: value for key, value in infos.items() if not _is_extra(key, infos)}
-        self._final = final if isinstance(final, Mapping) and ended.any() else None
+        self._final: Mapping[str, Any] | None = final
         self._infos = infos
         self._ended = ended
 
@@ -70,8 +74,7 @@ class VectorInfo(Mapping[str, Any]):
 
     def of_slot(self, slot: int) -> dict[str, Any]:
         """The info of the step of one slot, as its own environment gave it."""
-        ended = self._final is not None and bool(self._ended[slot])
-        return info_of_slot(self._final if ended and self._final is not None else self._infos, slot)
+        return info_of_slot(self._infos if self._final is None or not self._ended[slot] else self._final, slot)
 
     def _masked(self, values: Any, present: BoolArray) -> Any:
         if isinstance(values, Mapping):
@@ -100,12 +103,31 @@ def info_of_slot(infos: Mapping[str, Any], slot: int) -> dict[str, Any]:
     return found
 
 
+def gathered(infos: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """The infos of slots one by one, None where a slot has none, as Gymnasium gives those of all of them.
+
+    >>> gathered([None, {"x": 2.0}])
+    {'x': array([2., 2.]), '_x': array([False,  True])}
+    """
+    own: list[Mapping[str, Any]] = [info if isinstance(info, Mapping) else {} for info in infos]
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(key for info in own for key in info):
+        cells = [info[key] for info in own if key in info]
+        if isinstance(cells[0], Mapping):
+            found[key] = gathered([info.get(key) for info in own])
+        else:
+            found[key] = _stacked([info.get(key, cells[0]) for info in own])
+        found[f"_{key}"] = np.array([key in info for info in own])
+    return found
+
+
 def with_finals(observations: Any, finals: Any, ended: BoolArray) -> Any:
     """The observations, with the last ones of episodes that have ended in place of those of the next episodes."""
     slots = np.flatnonzero(ended).tolist()
     if isinstance(observations, Mapping):
-        parts = {key: [None if final is None else final[key] for final in finals] for key in observations}
-        return {key: with_finals(value, parts[key], ended) for key, value in observations.items()}
+        if not isinstance(finals, Mapping):
+            finals = {key: [None if final is None else final[key] for final in finals] for key in observations}
+        return {key: with_finals(value, finals[key], ended) for key, value in observations.items()}
     if isinstance(observations, tuple) and observations and isinstance(observations[0], np.ndarray):
         split = [[None if final is None else final[place] for final in finals] for place in range(len(observations))]
         return tuple(with_finals(value, part, ended) for value, part in zip(observations, split, strict=True))
@@ -141,6 +163,14 @@ def read_columns(
         action = np.asarray(context.action)
         signals["action"] = action if action.dtype.kind in "iu" and action.shape == (slots,) else None
     return checked_columns({**signals, **reported}, slots)
+
+
+def _stacked(cells: list[Any]) -> npt.NDArray[Any]:
+    if all(isinstance(cell, float | int | np.number | np.bool_) for cell in cells):
+        return np.array(cells)
+    if all(isinstance(cell, np.ndarray) and cell.shape == np.shape(cells[0]) for cell in cells):
+        return np.stack(cells)
+    return np.fromiter(cells, dtype=object, count=len(cells))
 
 
 def _has(infos: Mapping[str, Any], key: str, slots: int) -> BoolArray:

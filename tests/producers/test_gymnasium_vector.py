@@ -134,7 +134,15 @@ def test_reports_and_traits_go_first(emitter: StepEmitter, publisher: MemoryPubl
     with pytest.raises(SignalError, match="one for each of 3 episodes"):
         envs.step(np.array([0, 0, 0]))
     assert emitter.flush()
-    first, second = publisher.frames
+    first, second, aborted = publisher.frames
+    # The step that was not reported ended an episode, which must not go on in the next one.
+    assert [(aborted.episodes[end.episode].agent, end.outcome) for end in aborted.ends] == [("fleet-2", "aborted")]
+    for _ in range(2):
+        envs.step(np.array([0, 0, 0]))
+    assert emitter.flush()
+    last = publisher.frames[-1]
+    assert [(header.agent, header.episode) for header in last.episodes] == [("fleet-0", "1"), ("fleet-2", "1")]
+    assert np.asarray(last.steps["step"]).tolist() == [1, 0]
     assert [header.stress for header in first.episodes] == [0.0, 0.5, 0.0]
     assert {header.method for header in first.episodes} == {"straight on"}
     assert np.asarray(first.steps["planning_s"]).tolist() == [0.1, 0.2, 0.3]

@@ -99,6 +99,18 @@ def test_behind_a_dead_publisher_memory_is_bounded_and_nobody_waits() -> None:
     assert report.last_error == "RuntimeError: no client any more"
 
 
+def test_what_cannot_be_encoded_costs_its_own_frame(publisher: MemoryPublisher) -> None:
+    with StepEmitter(publisher, producer="p") as emitter:
+        episodes = begun(emitter, 2)
+        nothing: Any = object()
+        broken = TextColumn([nothing], np.zeros(2, dtype=np.uint16))
+        emitter.step_together(episodes, np.arange(2), {"progress": 0.5, "mode": broken})
+        emitter.step_together(episodes, np.arange(1, 3), {"progress": 0.5})
+        assert emitter.flush()
+        assert (emitter.report.steps_dropped, emitter.report.steps_sent) == (2, 2)
+        assert "AttributeError" in str(emitter.report.last_error)
+
+
 def test_what_the_caller_changes_later_is_not_sent(publisher: MemoryPublisher) -> None:
     with StepEmitter(publisher, producer="p") as emitter:
         steps, progress = np.zeros(2, dtype=np.int64), np.zeros(2)
