@@ -30,7 +30,11 @@ class FrameNote(NamedTuple):
 
     def as_answer(self) -> dict[str, Any]:
         """The note as the answer has it."""
-        return {"index": self.place, "reason": self.reason, "detail": self.detail[:LONGEST_DETAIL]}
+        return {
+            "index": self.place,
+            "reason": self.reason,
+            "detail": without_lone_surrogates(self.detail[:LONGEST_DETAIL]),
+        }
 
 
 class Admission(NamedTuple):
@@ -56,6 +60,9 @@ def admit(frames: Iterable[bytes], largest_record: int) -> Admission:
     """
     admission = Admission([], [], [])
     for place, data in enumerate(frames):
+        if len(data) + RECORD_OVERHEAD > largest_record:  # it is not worth a look
+            admission.refused.append(_too_large(place, len(data) + RECORD_OVERHEAD, largest_record))
+            continue
         try:
             frame = decode_frame(data)
         except UnreadableFrameError as error:
@@ -65,8 +72,7 @@ def admit(frames: Iterable[bytes], largest_record: int) -> Admission:
         key = without_lone_surrogates(frame.producer).encode()
         size = len(key) + len(data) + RECORD_OVERHEAD
         if size > largest_record:
-            detail = f"{size} bytes as a record, the topic takes {largest_record}; send smaller frames"
-            admission.refused.append(FrameNote(place, "frame_too_large", detail))
+            admission.refused.append(_too_large(place, size, largest_record))
             continue
         if frame.faults:
             first = frame.faults[0]
@@ -74,3 +80,8 @@ def admit(frames: Iterable[bytes], largest_record: int) -> Admission:
             admission.faulty.append(FrameNote(place, first.reason, detail))
         admission.admitted.append(AdmittedFrame(place, key, data, frame.n_steps))
     return admission
+
+
+def _too_large(place: int, size: int, largest_record: int) -> FrameNote:
+    detail = f"{size} bytes as a record, the topic takes {largest_record}; send smaller frames"
+    return FrameNote(place, "frame_too_large", detail)

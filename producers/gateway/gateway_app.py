@@ -13,12 +13,16 @@ from prometheus_client import generate_latest
 from producers.frame_schema import frame_schema
 from producers.gateway.byte_budget import ByteBudget
 from producers.gateway.connection_guard import ConnectionGuard
-from producers.gateway.frame_admission import AdmittedFrame, FrameNote, admit
+from producers.gateway.frame_admission import Admission, AdmittedFrame, FrameNote, admit
 from producers.gateway.gateway_errors import RequestRefusedError
 from producers.gateway.gateway_metrics import GatewayMetrics
 from producers.gateway.gateway_options import GatewayOptions
 from producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED, KafkaDelivery
 from producers.gateway.request_bodies import KIND_OF_TYPE, BodyReader, frames_in
+from producers.text_repair import without_lone_surrogates
+
+IN_A_THREAD_BYTES = 64 * 1024
+"""A larger body is looked at in a thread, so that nobody else waits for that."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -132,7 +136,9 @@ class GatewayApp:
                         raise RequestRefusedError(429, "queue_full", message, WAIT_FOR_ROOM_S)
                     held += grown
                     self._metrics.pending.set(self._budget.held)
-            outcome = await self._taken(frames_in(kind, reader.finish()))
+            outcome = await self._taken(await self._admission(kind, reader.finish()))
+        except ConnectionError as error:
+            raise RequestRefusedError(400, "body_cut_off", "the connection was closed in the midst of it") from error
         except TimeoutError as error:
             message = f"the body did not come within {self._options.body_timeout_s:g} s"
             raise RequestRefusedError(408, "body_too_slow", message) from error
@@ -159,11 +165,13 @@ class GatewayApp:
             )
         return BodyReader(packed=encoding == "gzip", most_bytes=most)
 
-    async def _taken(self, frames: Sequence[bytes]) -> Outcome:
-        if len(frames) > self._options.most_frames:
-            message = f"{len(frames)} frames in one request, at most {self._options.most_frames} are taken"
-            raise RequestRefusedError(413, "too_many_frames", message)
-        admission = admit(frames, self._delivery.largest_record)
+    async def _admission(self, kind: str, body: bytes) -> Admission:
+        def found() -> Admission:
+            return admit(frames_in(kind, body, self._options.most_frames), self._delivery.largest_record)
+
+        return found() if len(body) < IN_A_THREAD_BYTES else await asyncio.to_thread(found)
+
+    async def _taken(self, admission: Admission) -> Outcome:
         began = time.monotonic()
         results = await self._delivery.deliver(admission.admitted)
         if admission.admitted:
@@ -212,7 +220,8 @@ def _refusal(error: RequestRefusedError) -> web.Response:
     headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return _json(error.status, {"accepted": 0, "reason": error.reason, "detail": str(error)}, headers)
+    detail = without_lone_surrogates(str(error))  # it may hold a header, in whatever bytes that came
+    return _json(error.status, {"accepted": 0, "reason": error.reason, "detail": detail}, headers)
 
 
 def _json(status: int, content: object, headers: dict[str, str] | None = None) -> web.Response:

@@ -72,7 +72,7 @@ class KafkaDelivery:
         deadline = asyncio.get_running_loop().time() + self._ack_timeout_s
         self._under_way += 1
         try:
-            sent = [await self._send(producer, frame, deadline) for frame in frames]
+            sent = await self._sent(producer, frames, deadline)
             futures = [future for future in sent if isinstance(future, asyncio.Future)]
             if futures:
                 await asyncio.wait(futures, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
@@ -101,6 +101,15 @@ class KafkaDelivery:
             finally:
                 self._producer = None
                 await self._end(producer)
+
+    async def _sent(self, producer: Any, frames: Sequence[AdmittedFrame], deadline: float) -> list[Any]:
+        """What became of sending each frame: a future, or a reason and a detail."""
+        sent: list[Any] = []
+        for frame in frames:
+            # Behind a frame that was not taken none must go: the robot's steps in it would come too late for ever.
+            stuck = bool(sent) and isinstance(sent[-1], tuple) and sent[-1][0] == NOT_ACKNOWLEDGED
+            sent.append(sent[-1] if stuck else await self._send(producer, frame, deadline))
+        return sent
 
     async def _send(self, producer: Any, frame: AdmittedFrame, deadline: float) -> Any:
         try:

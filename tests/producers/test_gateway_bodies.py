@@ -1,6 +1,7 @@
 import gzip
 import json
 import zlib
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ FRAME = StepFrame(
     episodes=(EpisodeHeader(agent="robot-7", episode="1", family="f"),),
     steps={"episode": np.array([0, 0]), "step": np.array([0, 1]), "progress": np.array([0.25, 0.5])},
 )
+MOST = 1000
 JSON_FRAME, PACKED_FRAME = encode_json(FRAME), encode_msgpack(FRAME)
 
 
@@ -65,20 +67,61 @@ def test_one_frame_or_an_array(kind: str) -> None:
     one = JSON_FRAME if kind == JSON else PACKED_FRAME
     codec = msgspec.json if kind == JSON else msgspec.msgpack
     many = codec.encode([msgspec.Raw(one)] * 3)
-    assert frames_in(kind, one) == [one]
-    assert frames_in(kind, many) == [one] * 3
-    assert frames_in(JSON, b" \n[" + JSON_FRAME + b", \n" + JSON_FRAME + b"]\n") == [JSON_FRAME] * 2
+    assert frames_in(kind, one, MOST) == [one]
+    assert frames_in(kind, many, MOST) == [one] * 3
+    assert frames_in(JSON, b" \n[" + JSON_FRAME + b", \n" + JSON_FRAME + b"]\n", MOST) == [JSON_FRAME] * 2
 
 
 def test_lines_stand_alone() -> None:
-    assert frames_in(JSON_LINES, JSON_FRAME + b"\r\n\n{broken\n" + JSON_FRAME) == [JSON_FRAME, b"{broken", JSON_FRAME]
+    assert frames_in(JSON_LINES, JSON_FRAME + b"\r\n\n{broken\n" + JSON_FRAME, MOST) == [
+        JSON_FRAME,
+        b"{broken",
+        JSON_FRAME,
+    ]
+
+
+@given(st.lists(st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text() | st.sampled_from(["NaN", "-Infinity", "[1,", '"', "\\"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=6,
+), min_size=1), st.booleans(), st.sampled_from([None, 1]))  # fmt: skip
+def test_an_array_is_taken_apart_into_its_own_bytes(items: list[Any], escaped: bool, indent: int | None) -> None:
+    body = json.dumps(items, ensure_ascii=escaped, indent=indent).encode(errors="surrogatepass")
+    found = frames_in(JSON, body, MOST)
+    assert [json.dumps(json.loads(one)) for one in found] == [json.dumps(item) for item in items]
+    assert all(one in body for one in found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (JSON, b"[" + b"{}," * 3 + b"NaN]"),
+        (JSON_LINES, b"{}\n" * 4),
+        (MESSAGE_PACK, b"\x94" + b"\x80" * 4),
+        (MESSAGE_PACK, b"\xdd\xff\xff\xff\xff"),
+    ],
+)
+def test_too_many_frames_are_refused_before_they_are_taken_apart(kind: str, body: bytes) -> None:
+    with pytest.raises(RequestRefusedError, match="more than 3 frames") as caught:
+        frames_in(kind, body, 3)
+    assert (caught.value.status, caught.value.reason) == (413, "too_many_frames")
+    if body[:1] != b"\xdd":
+        assert len(frames_in(kind, body, 4)) == 4
+
+
+def test_empty_gzip_members_do_not_go_on_for_ever() -> None:
+    assert read([gzip.compress(b"") * 999 + gzip.compress(b"x")], most=30_000) == b"x"
+    with pytest.raises(RequestRefusedError, match="more than 1000 gzip members"):
+        read([gzip.compress(b"") * 1001], most=30_000)
+    with pytest.raises(RequestRefusedError, match="larger than 1000 bytes"):
+        read([gzip.compress(b"") * 60])
 
 
 def test_pythons_nan_in_an_array_costs_a_row_alone() -> None:
     document = json.loads(JSON_FRAME)
     document["steps"]["progress"] = [float("nan"), 0.5]
-    admission = admit(frames_in(JSON, json.dumps([document, document]).encode()), 10_000)
+    admission = admit(frames_in(JSON, json.dumps([document, document]).encode(), MOST), 10_000)
     assert [frame.steps for frame in admission.admitted] == [2, 2]
+    assert b"NaN" in admission.admitted[1].value
 
 
 @pytest.mark.parametrize(
@@ -98,14 +141,14 @@ def test_pythons_nan_in_an_array_costs_a_row_alone() -> None:
 )
 def test_a_body_that_cannot_be_taken_apart_is_refused(kind: str, body: bytes, reason: str) -> None:
     with pytest.raises(RequestRefusedError) as caught:
-        frames_in(kind, body)
+        frames_in(kind, body, MOST)
     assert (caught.value.status, caught.value.reason) == (400, reason)
 
 
 @given(st.sampled_from([JSON, JSON_LINES, MESSAGE_PACK]), st.binary(max_size=200))
 def test_whatever_arrives_is_taken_apart_or_refused(kind: str, body: bytes) -> None:
     try:
-        found = frames_in(kind, body)
+        found = frames_in(kind, body, MOST)
     except RequestRefusedError:
         return
     admission = admit(found, 10_000)

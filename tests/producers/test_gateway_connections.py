@@ -1,9 +1,13 @@
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
+from producers.gateway import gateway_app
+from producers.gateway.frame_admission import Admission, admit
 from producers.gateway.gateway_app import GatewayApp
 from tests.producers.gateway_checks import FakeDelivery, frame_of, gateway_without_kafka
 
@@ -84,6 +88,89 @@ def test_a_kept_connection_may_be_silent_between_requests_and_no_longer() -> Non
         writer.close()
 
     talk(said, header_timeout_s=0.5)
+
+
+HEAD = b"POST /v1/frames HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def test_headers_in_odd_bytes_are_answered_as_any_other(caplog: pytest.LogCaptureFixture) -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        for odd, status in (
+            (b"Content-Encoding: \xff\xfe", b"415"),
+            (b"Authorization: Bearer \xff\xed\xa0\x80", b"401"),
+        ):
+            app._options = msgspec.structs.replace(app._options, token="0123456789abcdef" if status == b"401" else None)
+            answer, writer = await speak(port, HEAD + odd + b"\r\nContent-Length: 2\r\n\r\n{}")
+            writer.close()
+            assert answer.startswith(b"HTTP/1.1 " + status)
+            assert b'"accepted":0' in answer
+
+    talk(said)
+    assert not caplog.records
+
+
+def test_a_client_that_goes_away_in_the_midst_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HEAD + b"Content-Length: 100\r\n\r\n{")
+        while not app._budget.held:
+            await asyncio.sleep(0.01)
+        writer.close()
+        while app._budget.held or app.guard._open:  # type: ignore[union-attr]
+            await asyncio.sleep(0.01)
+
+    talk(said)
+    assert not caplog.records
+
+
+def test_a_large_body_that_takes_long_to_look_at_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking, looked = threading.Event(), threading.Event()
+
+    def slow(*told: Any) -> Admission:
+        looking.set()
+        assert looked.wait(30.0)
+        return admit(*told)
+
+    monkeypatch.setattr(gateway_app, "admit", slow)
+
+    async def said(port: int, app: GatewayApp) -> None:
+        body = frame_of("robot-1", 0) + b" " * gateway_app.IN_A_THREAD_BYTES
+        sending = asyncio.create_task(
+            speak(port, HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        )
+        await asyncio.to_thread(looking.wait, 30.0)
+        health, writer = await speak(port, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        writer.close()
+        assert health.startswith(b"HTTP/1.1 200")
+        looked.set()
+        answer, writer = await sending
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 200")
+
+    talk(said)
+
+
+def test_very_many_slow_clients_do_not_keep_a_fast_one_out() -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+        for _, writer in slow:
+            writer.write(HEAD + b"Content-Length: 1000\r\n\r\n{")
+        body = frame_of("robot-1", 0)
+        for _ in range(20):
+            for _, writer in slow:
+                writer.write(b" ")
+            answer, writer = await speak(
+                port, HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
+            writer.close()
+            assert answer.startswith(b"HTTP/1.1 200")
+        ends = [await reader.read() for reader, _ in slow]
+        assert all(end.startswith(b"HTTP/1.1 408") for end in ends)
+        assert app._budget.held == 0
+        for _, writer in slow:
+            writer.close()
+
+    talk(said, body_timeout_s=1.0)
 
 
 def test_what_is_no_http_at_all_is_answered_and_closed(caplog: pytest.LogCaptureFixture) -> None:
