@@ -57,8 +57,10 @@ class AssemblyReport:
     Attributes:
         messages, steps, ends, sessions: how many.
         left_out: what was not used, by reason: not_mapped, no_agent, too_many_agents, retained, repeated,
-            no_header_time, clock_reset, missing_field, unusable_value, no_progress, unusable_header, unusable_outcome.
-        examples: one of each reason, in words.
+            no_header_time, clock_reset, missing_field, unusable_value, no_progress, unusable_header, unusable_outcome,
+            after_end; and what was used all the same, but is worth a look: id_again.
+        by_key: the same, by reason and key of the mapping.
+        examples: the first of each in `by_key`, in words.
     """
 
     messages: int = 0
@@ -66,12 +68,15 @@ class AssemblyReport:
     ends: int = 0
     sessions: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
+    by_key: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
 
-    def count(self, reason: str, detail: str) -> None:
-        """Something was left out."""
+    def count(self, reason: str, detail: str, key: str = "") -> None:
+        """Something was left out, for a reason, perhaps of one key of the mapping."""
         self.left_out[reason] += 1
-        self.examples.setdefault(reason, detail)
+        told = f"{reason} of {key}" if key else reason
+        self.by_key[told] += 1
+        self.examples.setdefault(told, detail)
 
 
 class _Held(NamedTuple):
@@ -113,12 +118,13 @@ class EpisodeAssembler:
         if agent is None:
             return []
         own_s = self._own_s(message, agent)
-        if agent.repeats(message, route, own_s):
+        if agent.repetitions.seen(message, route, own_s):
             self.report.count("repeated", f"{message.topic}: a message that was here before")
             return []
         by_header = self._mapping.time == "header"
         if by_header and own_s is None:
-            self.report.count("no_header_time", f"{message.topic}: no time at {self._mapping.header_time.text}")
+            said = message.topic or "a row"
+            self.report.count("no_header_time", f"{said} has no time at {self._mapping.header_time.text}")
         held = _Held(message, route, own_s if by_header else None)
         if self._window_s is None:
             return list(self._take(agent.agent, held))

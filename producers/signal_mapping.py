@@ -32,7 +32,8 @@ from producers.mapping_parts.field_path import FieldPath
 from producers.mapping_parts.timed_message import TimedMessage
 from producers.mapping_parts.toml_section import Section
 from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.mapping_parts.value_rules import EventRule, ValueRule, read_value
+from producers.mapping_parts.value_kinds import read_rule
+from producers.mapping_parts.value_rules import EventRule, ValueRule
 from producers.signal_checks import SIGNALS
 
 __all__ = [
@@ -203,7 +204,7 @@ def parse_mapping(text: str | bytes, file: str) -> SignalMapping:
     root = Section(document, file)
     mapping = SignalMapping(
         file=file,
-        agent=read_value(root, "agent"),
+        agent=read_rule(root, "episode", "agent"),
         time=root.one_of("time", get_args(TimeChoice), "receive"),
         header_time=root.parsed("header_time", FieldPath, "header.stamp"),
         header_unit_s=UNITS_S[root.one_of("header_unit", tuple(UNITS_S), "s")],
@@ -223,7 +224,7 @@ def parse_mapping(text: str | bytes, file: str) -> SignalMapping:
 
 
 def _header(section: Section) -> dict[str, ValueRule]:
-    rules = {name: read_value(section, name) for name in _HEADER_FIELDS if name in section.values}
+    rules = {name: read_rule(section, "header", name) for name in _HEADER_FIELDS if name in section.values}
     section.finish(_HEADER_FIELDS)
     if "family" not in rules:
         section.take("family")
@@ -247,7 +248,7 @@ def _step(section: Section) -> StepRule:
 
 def _signals(section: Section) -> dict[str, ValueRule]:
     names = ("progress", *SIGNALS)
-    rules = {name: read_value(section, name) for name in names if name in section.values}
+    rules = {name: read_rule(section, "signals", name) for name in names if name in section.values}
     section.finish(names)
     if "progress" not in rules:
         section.take("progress")
@@ -258,17 +259,17 @@ def _episode(section: Section) -> EpisodeRule:
     navigation = section.section("navigation", {})
     known = NavigationOutcome.__struct_fields__
     rule = EpisodeRule(
-        id=read_value(section, "id", ValueRule()),
+        id=read_rule(section, "episode", "id", ValueRule()),
         begin=read_events(section, "begin"),
         end=read_events(section, "end", ends=True),
         gap_s=section.number("gap_s", None, least=1e-3),
         whole=section.flag("whole"),
-        outcome=read_value(section, "outcome", ValueRule(constant="aborted")),
-        navigation={name: read_value(navigation, name) for name in known if name in navigation.values},
+        outcome=read_rule(section, "episode", "outcome", ValueRule(constant="aborted")),
+        navigation={name: read_rule(navigation, "navigation", name) for name in known if name in navigation.values},
     )
     navigation.finish(known)
     section.finish()
-    if not (rule.id.sources or rule.begin or rule.end or rule.gap_s or rule.whole):
+    if not (rule.id.sources or rule.id.segment or rule.begin or rule.end or rule.gap_s or rule.whole):
         section.refuse("", section.values, "a way to end: end, begin, gap_s, an id that changes, or whole = true")
     for key in ("constant", "default"):
         if (told := getattr(rule.outcome, key)) is not None and told not in OUTCOMES:
@@ -284,4 +285,6 @@ def _check_segments(mapping: SignalMapping, root: Section) -> None:
     named = {name for pattern in mapping.patterns for name in pattern.names}
     for rule in mapping.value_rules():
         if rule.segment is not None and rule.segment not in named:
-            root.refuse("", rule.segment, f"segment names a level of some topic, such as fleet/{{{rule.segment}}}/pose")
+            root.refuse(
+                "", {"segment": rule.segment}, f"some topic to name that level: fleet/{{{rule.segment}}}/pose"
+            )

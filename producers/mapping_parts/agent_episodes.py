@@ -1,29 +1,36 @@
 """One agent under a mapping: its session, the episode that runs, and the steps and ends that its messages come to."""
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, Protocol
 
 from producers.errors import SignalError
 from producers.frame_building import ReportedEnd, ReportedStep
 from producers.frame_parts import EpisodeHeader, NavigationOutcome
-from producers.mapping_parts.field_path import MISSING, FieldPath, text_of
+from producers.mapping_parts.field_path import MISSING, FieldPath
 from producers.mapping_parts.message_routes import EPISODE_ID, HEADER, NAVIGATION, OUTCOME, SIGNALS, Route
-from producers.mapping_parts.plain_values import number_of
+from producers.mapping_parts.repetitions import Repetitions
 from producers.mapping_parts.session_clock import SessionClock
 from producers.mapping_parts.transforms import OTHERWISE
-from producers.mapping_parts.value_cells import RuleCells, count_of, truth_of
+from producers.mapping_parts.value_cells import RuleCells
+from producers.mapping_parts.value_kinds import conversion_of, plain_text
 from producers.mapping_parts.value_rules import EventRule
 from producers.signal_checks import checked_header, checked_outcome
 from producers.signal_mapping import SignalMapping, TimedMessage
 from producers.step_columns import COLUMN_BY_NAME
-from producers.text_repair import without_lone_surrogates
 
-MOST_REMEMBERED: Final = 256
 MOST_LATE: Final = 64
+MOST_IDS: Final = 10_000
 _NUMBERS_OF_HEADER: Final = ("stress", "magnitude")
 _DISTANCES: Final = ("shortest_path", "path", "final_distance")
+
+
+class Count(Protocol):
+    """Is told of what is left out."""
+
+    def __call__(self, reason: str, detail: str, key: str = "") -> None:
+        """One more: a snake_case reason, an example in words, the key of the mapping that it is of."""
 
 
 class OpenEpisode(NamedTuple):
@@ -42,33 +49,35 @@ class AgentEpisodes:
         mapping: what to make of messages.
         agent: its id.
         session: the session's id.
-        count: told of everything that is left out, by a snake_case reason.
+        count: told of everything that is left out.
     """
 
-    def __init__(self, mapping: SignalMapping, agent: str, session: str, count: Callable[[str, str], None]) -> None:
+    def __init__(self, mapping: SignalMapping, agent: str, session: str, count: Count) -> None:
         self.agent = agent
         self.session = session
         self.clock = SessionClock()
         self.seen_s = -math.inf
+        self.repetitions = Repetitions(mapping)
         self.late: deque[tuple[TimedMessage, Route, float | None]] = deque(maxlen=MOST_LATE)
         self._mapping = mapping
         self._count = count
         self._segments: dict[str, str] = {}
-        self._traits = {EPISODE_ID: RuleCells(mapping.episode.id, _text)}
+        self._traits = {EPISODE_ID: RuleCells(mapping.episode.id, plain_text)}
         for name, rule in mapping.header.items():
-            self._traits[HEADER + name] = RuleCells(rule, _conversion_of_header(name))
-        self._values = {OUTCOME: RuleCells(mapping.episode.outcome, _text)}
-        for name, rule in mapping.signals.items():
-            number = COLUMN_BY_NAME[name].kind == "number"
-            self._values[SIGNALS + name] = RuleCells(rule, number_of if number else _text)
+            self._traits[HEADER + name] = RuleCells(rule, conversion_of("header", name))
+        self._signals = {
+            SIGNALS + name: RuleCells(rule, conversion_of("signals", name)) for name, rule in mapping.signals.items()
+        }
+        self._values = self._signals | {OUTCOME: RuleCells(mapping.episode.outcome, plain_text)}
         for name, rule in mapping.episode.navigation.items():
-            self._values[NAVIGATION + name] = RuleCells(rule, _conversion_of_navigation(name))
-        self._told: dict[tuple[str, int], str] = {}
-        self._recent: deque[tuple[str, str, float | None]] = deque(maxlen=MOST_REMEMBERED)
-        self._latest_own_s = -math.inf
+            self._values[NAVIGATION + name] = RuleCells(rule, conversion_of("navigation", name))
+        self._told: dict[tuple[str, int, str], str] = {}
         self._episode: OpenEpisode | None = None
         self._episodes = 0
+        self._ids: Counter[str] = Counter()
+        self._over: str | None = None
         self._next_due_s = math.inf
+        self._heard_s = -math.inf
 
     @property
     def is_open(self) -> bool:
@@ -79,31 +88,6 @@ class AgentEpisodes:
         """Go on from an earlier session of the agent: what it said of itself holds, and that it said good-bye."""
         self._segments, self._traits = before._segments, before._traits
         self._told = {key: text for key, text in before._told.items() if key[0] == "session_end"}
-
-    def repeats(self, message: TimedMessage, route: Route, own_s: float | None) -> bool:
-        """Whether the message is one that has been here before, as far as that can be told.
-
-        Args:
-            message: the message.
-            route: of its topic.
-            own_s: the time that the message itself gives, whichever clock the mapping goes by.
-        """
-        if own_s is not None:
-            if own_s < self._latest_own_s - self._mapping.reorder_s:
-                self._recent.clear()  # a recording that is played in a loop says all of it again
-                self._latest_own_s = own_s
-            self._latest_own_s = max(self._latest_own_s, own_s)
-        path = self._mapping.message_id
-        known = None if path is None else text_of(path.read(message.value))
-        if known is None:
-            if not message.redelivered and own_s is None:
-                return False
-            known = route.fingerprint(message.value)
-        key = (message.topic, known, own_s)
-        if key in self._recent:
-            return True
-        self._recent.append(key)
-        return False
 
     def remember_traits(self, message: TimedMessage, route: Route) -> None:
         """Keep what a message says of the agent and its tasks."""
@@ -120,21 +104,22 @@ class AgentEpisodes:
         begins = any([self._fires("begin", place, event, message) is not None for place, event in route.begin])
         if begins and self._episode is not None:
             yield from self.end(self._outcome(), time_s)
-        if begins or (self._episode is None and not self._mapping.episode.begin and (route.values or route.trigger)):
+        if begins or (self._episode is None and self._begins_unsaid(route)):
             self._begin(time_s)
+        self._heard_s = time_s
         self._take(self._values, route.values, message, time_s)
         if route.trigger and self._episode is not None:
             yield from self._step(time_s)
         for place, event in route.end:
             text = self._fires("end", place, event, message)
-            if text is not None:
+            if text is not None and self._episode is not None:
+                self._over = self._episode.id
                 yield from self.end(event.outcomes.get(text, event.outcomes.get(OTHERWISE, "aborted")), time_s)
 
     def other_id(self) -> bool:
         """Whether the agent now speaks of another episode than the one that runs."""
-        episode_id = self._traits[EPISODE_ID].read(math.inf, math.inf, self._segments)
-        known = self._episode is not None and self._episode.id is not None
-        return known and self._episode is not None and episode_id not in (None, self._episode.id)
+        running = None if self._episode is None else self._episode.id
+        return running is not None and self._read_id() not in (None, running)
 
     def begin_id(self) -> None:
         """The agent speaks of another episode: its clock may begin anew, and what is told of it is news."""
@@ -151,9 +136,11 @@ class AgentEpisodes:
         """Make the steps of a fixed rate that are due, and end an episode that has been silent for too long."""
         cycle_s = self._mapping.step.cycle_s
         if cycle_s is not None and self._episode is not None:
-            progress = self._values[SIGNALS + "progress"]
+            progress = self._signals[SIGNALS + "progress"]
+            stale_s = self._mapping.step.stale_s
             while self._next_due_s <= now_s:
-                if progress.read(self._next_due_s, self._mapping.step.stale_s, self._segments) is None:
+                silent = self._next_due_s - self._heard_s > stale_s  # a default or a sum never gets old by itself
+                if silent or progress.read(self._next_due_s, stale_s, self._segments) is None:
                     cycles = math.floor((now_s - self._next_due_s) / cycle_s) + 1
                     self._skip(cycles)
                     self._next_due_s += cycles * cycle_s
@@ -169,6 +156,7 @@ class AgentEpisodes:
         if self._episode is not None:
             self._episode = self._episode._replace(active_s=self._episode.active_s + by_s)
             self._next_due_s += by_s
+        self._heard_s += by_s
         for rule in (*self._traits.values(), *self._values.values()):
             for cell in rule.cells:
                 cell.time_s += by_s
@@ -185,9 +173,24 @@ class AgentEpisodes:
     def _begin(self, time_s: float) -> None:
         for cells in self._values.values():
             cells.forget()
-        self._episode = OpenEpisode(None, None, time_s, 0)
+        self._episode, self._over = OpenEpisode(None, None, time_s, 0), None
         if self._mapping.step.cycle_s is not None:
             self._next_due_s = time_s + self._mapping.step.cycle_s
+
+    def _begins_unsaid(self, route: Route) -> bool:
+        """Whether a message of this route begins an episode without any event; one that was ended stays so."""
+        if self._mapping.episode.begin or not (route.values or route.trigger):
+            return False
+        over = self._over is not None and self._read_id() == self._over
+        if over and route.trigger:
+            self._count(
+                "after_end", f"{self.agent}: episode {self._over!r} is over; begin can say that its id comes again"
+            )
+        return not over
+
+    def _read_id(self) -> str | None:
+        told: str | None = self._traits[EPISODE_ID].read(math.inf, math.inf, self._segments)
+        return told
 
     def _skip(self, cycles: int) -> None:
         self._count("no_progress", f"{self.agent}: no value of signals.progress that is new enough")
@@ -199,7 +202,7 @@ class AgentEpisodes:
         stale_s = self._mapping.step.stale_s
         signals: dict[str, Any] = {}
         for name in self._mapping.signals:
-            value = self._values[SIGNALS + name].read(time_s, stale_s, self._segments)
+            value = self._signals[SIGNALS + name].read(time_s, stale_s, self._segments)
             if value is not None:
                 signals[name] = value[: int(COLUMN_BY_NAME[name].maximum)] if isinstance(value, str) else value
         if "progress" not in signals:
@@ -213,7 +216,7 @@ class AgentEpisodes:
         signals["time_s"] = time_s
         self.clock.has_stepped = True
         self._episode = episode._replace(active_s=time_s, next_step=episode.next_step + 1)
-        for cells in self._values.values():
+        for cells in self._signals.values():  # what is told at the end adds up over the whole episode
             cells.close_step()
         yield ReportedStep(episode.header, episode.next_step, signals)
 
@@ -223,16 +226,28 @@ class AgentEpisodes:
             for name in self._mapping.header
             if (value := self._traits[HEADER + name].read(math.inf, math.inf, self._segments)) is not None
         }
-        episode_id = self._traits[EPISODE_ID].read(math.inf, math.inf, self._segments)
+        episode_id = self._read_id()
         if episode_id is None and not self._mapping.episode.id.sources:
             episode_id = str(self._episodes)
+        name = episode_id
+        if episode_id is not None and episode_id in self._ids:
+            name = f"{episode_id}#{self._ids[episode_id] + 1}"
+            known.setdefault("task", episode_id)
         try:
-            header = checked_header({"agent": self.agent, "episode": episode_id, **known})
+            header = checked_header({"agent": self.agent, "episode": name, **known})
         except SignalError as error:
             self._count("unusable_header", str(error))
             return None
+        if name != episode_id:
+            self._count("id_again", f"{self.agent}: an episode {episode_id!r} was here before; this one is {name!r}")
         self._episodes += 1
+        self._remember_id(str(episode_id))
         return episode._replace(header=header, id=episode_id)
+
+    def _remember_id(self, episode_id: str) -> None:
+        self._ids[episode_id] += 1
+        if len(self._ids) > MOST_IDS:
+            del self._ids[next(iter(self._ids))]
 
     def _outcome(self) -> str:
         told = self._values[OUTCOME].read(math.inf, math.inf, self._segments)
@@ -244,7 +259,9 @@ class AgentEpisodes:
 
     def _navigation(self) -> NavigationOutcome | None:
         read = {
-            name: self._values[NAVIGATION + name].read(math.inf, math.inf, self._segments)
+            name: conversion_of("navigation", name)(
+                self._values[NAVIGATION + name].read(math.inf, math.inf, self._segments)
+            )
             for name in self._mapping.episode.navigation
         }
         known = {name: value for name, value in read.items() if value is not None}
@@ -256,34 +273,18 @@ class AgentEpisodes:
         for key, place, path in paths:
             raw = path.read(message.value)
             if raw is MISSING:
-                self._count("missing_field", f"{key}: {message.topic or 'a row'} has no {path.text}")
+                self._count("missing_field", f"{message.topic or 'a row'} has no {path.text}", key)
             elif not into[key].cells[place].take(raw, time_s) and raw != []:  # a list of none says that there are none
-                self._count("unusable_value", f"{key}: {message.topic or 'a row'} has {str(raw)[:80]!r} as {path.text}")
+                self._count("unusable_value", f"{message.topic or 'a row'} has {str(raw)[:80]!r} as {path.text}", key)
 
     def _fires(self, kind: str, place: int, event: EventRule, message: TimedMessage) -> str | None:
         if event.field is None:
             return OTHERWISE
-        text = event.text_in(message.value)
+        key = (kind, place, message.topic)
+        text, before = event.text_in(message.value), self._told.get(key)
         if text is None:
+            self._told.pop(key, None)
             return None
-        before = self._told.get((kind, place))
-        self._told[(kind, place)] = text
+        self._told[key] = text
         wanted = event.equals is None or text in event.equals
         return text if wanted and (event.each or text != before) else None
-
-
-def _text(value: Any) -> str | None:
-    text = text_of(value)
-    return None if text is None else without_lone_surrogates(text)
-
-
-def _conversion_of_header(name: str) -> Callable[[Any], Any]:
-    if name in _NUMBERS_OF_HEADER:
-        return number_of
-    return truth_of if name == "reference" else _text
-
-
-def _conversion_of_navigation(name: str) -> Callable[[Any], Any]:
-    if name in _DISTANCES:
-        return number_of
-    return truth_of if name == "target_in_view" else count_of

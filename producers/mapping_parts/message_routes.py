@@ -1,5 +1,6 @@
 """Which rules of a mapping a topic's messages are for, worked out once a topic."""
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,10 +43,11 @@ class Route:
         return bool(self.traits or self.values or self.trigger or self.begin or self.end or self.session_end)
 
     def fingerprint(self, value: Any) -> str:
-        """All that the mapping reads of a message, as a text."""
+        """All that the mapping reads of a message, digested."""
         paths = [path for _, _, path in (*self.traits, *self.values)]
         paths += [event.field for _, event in (*self.begin, *self.end, *self.session_end) if event.field is not None]
-        return repr([path.read(value) for path in paths])
+        read = repr([path.read(value) for path in paths])
+        return hashlib.blake2s(read.encode(errors="replace"), digest_size=16).hexdigest()
 
 
 class Routes:

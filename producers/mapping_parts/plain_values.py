@@ -52,14 +52,14 @@ def named_of(value: Any, name: str) -> Any:
 
 
 def seconds_of(value: Any, unit_s: float = 1.0) -> float | None:
-    """A stamp or duration of ROS 1 (secs, nsecs) or ROS 2 (sec, nanosec), an ISO 8601 time or a number, in seconds.
+    """A stamp or duration (sec and nanosec, nsec; secs and nsecs), an ISO 8601 time or a number, in seconds.
 
     A number counts `unit_s`; a time without a zone is UTC.
 
     >>> seconds_of({"sec": 3, "nanosec": 500_000_000}), seconds_of(1500, 1e-3)
     (3.5, 1.5)
     """
-    for whole, part in (("sec", "nanosec"), ("secs", "nsecs")):
+    for whole, part in (("sec", "nanosec"), ("secs", "nsecs"), ("sec", "nsec")):
         seconds, nanoseconds = number_of(named_of(value, whole)), number_of(named_of(value, part))
         if seconds is not None and nanoseconds is not None:
             return seconds + nanoseconds * 1e-9

@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from producers.mapping_parts.field_path import text_of
-from producers.mapping_parts.plain_values import number_of
 from producers.mapping_parts.value_rules import ValueRule, ValueSource
 
 
@@ -41,8 +39,9 @@ class ValueCell:
                 return False
         else:
             value = self._convert(value)
-            if value is None or (over != "last" and not isinstance(value, float)):
-                self._held = None
+            if value is None:
+                if over == "last":
+                    self._held = None
                 return False
         self.time_s = time_s
         self._count += 1
@@ -55,7 +54,7 @@ class ValueCell:
         return True
 
     def read(self, now_s: float, stale_s: float) -> Any:
-        """The value at this time; None where there is none, or it is older than the limit."""
+        """The value at this time (infinite: at any); None where there is none, or it is older than the limit."""
         over = self.source.over
         if self.time_s == -math.inf:
             return None
@@ -64,7 +63,7 @@ class ValueCell:
         if over == "count":
             return float(self._count)
         limit = stale_s if self.source.stale_s is None else self.source.stale_s
-        if now_s - self.time_s > limit:
+        if math.isfinite(now_s) and now_s - self.time_s > limit:
             return None
         if over == "mean" and self._count:
             return self._sum / self._count
@@ -114,22 +113,3 @@ class RuleCells:
         """A step has used it."""
         for cell in self.cells:
             cell.close_step()
-
-
-def truth_of(value: Any) -> bool | None:
-    """A truth, of itself, a number or a text.
-
-    >>> truth_of("true"), truth_of(0.0), truth_of("perhaps")
-    (True, False, None)
-    """
-    return {"true": True, "1": True, "false": False, "0": False}.get(text_of(value) or "")
-
-
-def count_of(value: Any) -> int | None:
-    """A whole number; None where it is none.
-
-    >>> count_of(3.0), count_of(3.5)
-    (3, None)
-    """
-    number = number_of(value)
-    return int(number) if number is not None and number.is_integer() else None

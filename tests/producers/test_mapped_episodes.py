@@ -194,8 +194,8 @@ def test_an_agent_too_many_is_counted_and_an_idle_one_makes_room() -> None:
 
 
 def test_a_header_that_cannot_be_is_told_with_its_reason() -> None:
-    play = Play(GAPS.replace('family = "f"', 'family = "f", stress = 7'), STEP='trigger = "p"')
-    play.say("p", 0.0, {"x": 0.1})
+    play = Play(GAPS.replace('family = "f"', 'family = "f", stress = { field = "l" }'), STEP='trigger = "p"')
+    play.say("p", 0.0, {"x": 0.1, "l": 60})
     assert not play.steps
     assert "stress" in play.assembler.report.examples["unusable_header"]
 
