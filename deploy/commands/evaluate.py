@@ -10,9 +10,9 @@ from deploy.commands.baseline_file import read_baseline
 from deploy.commands.left_out import LeftOut
 from deploy.commands.reading_progress import reading_progress
 from deploy.commands.shared_options import (
-    AnyRecordingsArgument,
     BaselineOption,
     MappingOption,
+    RecordingsArgument,
     SettingsOption,
     ValueModelOption,
     read_mapping_option,
@@ -22,7 +22,7 @@ from deploy.commands.shared_options import (
 
 
 def evaluate(
-    files: AnyRecordingsArgument,
+    files: RecordingsArgument,
     mapping: MappingOption = None,
     baseline: BaselineOption = None,
     json_file: Annotated[

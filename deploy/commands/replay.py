@@ -7,10 +7,10 @@ import typer
 
 from deploy.commands.left_out import LeftOut
 from deploy.commands.shared_options import (
-    AnyRecordingsArgument,
     BrokerOption,
     MappingOption,
     PrefixOption,
+    RecordingsArgument,
     SettingsOption,
     read_mapping_option,
     silence_kafka_clients,
@@ -38,7 +38,7 @@ def parse_speed(text: str) -> float:
 
 
 def replay(
-    files: AnyRecordingsArgument,
+    files: RecordingsArgument,
     mapping: MappingOption = None,
     broker: BrokerOption = None,
     prefix: PrefixOption = None,

@@ -134,17 +134,14 @@ LocalBrokerOption = Annotated[
 
 
 def check_recordings(files: list[Path]) -> list[Path]:
-    """The files as given, checked.
+    """The files and folders as given, checked.
 
     Raises:
-        typer.BadParameter: one of them is not there, or is no file.
+        typer.BadParameter: one of them is not there.
     """
     for file in files:
         if str(file) != "-" and not file.exists():
             message = f"there is no file {str(file)!r}"
-            raise typer.BadParameter(message)
-        if file.is_dir():
-            message = f"{str(file)!r} is a folder; name the recordings in it"
             raise typer.BadParameter(message)
     return files
 
@@ -154,26 +151,6 @@ RecordingsArgument = Annotated[
     typer.Argument(
         metavar="FILE",
         callback=check_recordings,
-        show_default=False,
-        help="Recordings: step frames as JSON Lines, plain or gzip; several are one input; - is standard input.",
-    ),
-]
-
-
-def check_any_recordings(files: list[Path]) -> list[Path]:
-    """The files and folders as given, checked.
-
-    Raises:
-        typer.BadParameter: one of them is not there.
-    """
-    return [file for file in files if file.is_dir() or check_recordings([file])]
-
-
-AnyRecordingsArgument = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FILE",
-        callback=check_any_recordings,
         show_default=False,
         help="Recordings: step frames as JSON Lines, plain or gzip; with --mapping also MCAP, bags of ROS 1 and 2, "
         "Parquet, CSV, JSON Lines and folders of LeRobot, in any mixture. Several are one input; - is standard input.",
