@@ -39,6 +39,8 @@ STEPS_PER_FRAME: Final = 64
 LINGER_S: Final = 1.0
 _MESSAGES_PER_TELLING: Final = 256
 _GZIP: Final = b"\x1f\x8b"
+_OTHER_FOLDER: Final = "a folder that is neither a ROS 2 bag nor a LeRobot dataset: name the recordings in it"
+_OTHER_FILE: Final = "neither step frames nor MCAP, a ROS bag, Parquet, CSV or JSON Lines (one value a line)"
 _NEED_A_FILE: Final = ("rosbag2", "parquet")
 
 
@@ -79,7 +81,7 @@ def check_without_mapping(path: Path) -> None:
         OSError: it cannot be opened.
     """
     if path.is_dir():
-        _checked(folder_format(path) or "that folder", str(path), None, "")
+        _checked(folder_format(path), str(path), None, _OTHER_FOLDER)
     if path.is_file():
         with path.open("rb") as file:
             kind = magic_format(file.read(16))
@@ -92,15 +94,16 @@ def _opened(
 ) -> tuple[str, OpenRecording | None]:
     if path.is_dir():
         kind = folder_format(path)
-        known = _checked(kind, source, mapping, "a folder that is neither a ROS 2 bag nor a LeRobot dataset")
+        known = _checked(kind, source, mapping, _OTHER_FOLDER)
         return str(kind), OpenRecording(path, source, io.BytesIO(), known, report)
     if not path.is_file():
         path = _copy(_standard_input() if str(path) == "-" else stack.enter_context(path.open("rb")), stack)
     raw, stream = _stream(path, stack)
-    kind = file_format(_start(stream))
+    start = _start(stream)
+    kind = file_format(start)
     if kind == NATIVE:
         return NATIVE, None
-    known = _checked(kind, source, mapping, "neither step frames nor MCAP, a ROS bag, Parquet, CSV or JSON Lines")
+    known = _checked(kind, source, mapping, _OTHER_FILE if start else "empty, or nothing of it can be unpacked")
     raw, stream = _stream(path, stack)
     if kind in _NEED_A_FILE and stream is not raw:
         path = _copy(stream, stack)
@@ -177,13 +180,20 @@ def _session(source: str) -> str:
 
 
 def _tell_left_out(recording: OpenRecording, assembler: EpisodeAssembler) -> None:
-    left_out, examples = assembler.report.left_out, assembler.report.examples
-    if not any(recording.topics.values()):
-        there = ", ".join(map(repr, sorted(recording.topics))) or "none"
-        recording.unreadable(0, "no_topic_matches", f"topics in it: {there}; {recording.mapping.file} reads others")
-    for reason, count in sorted(left_out.items()):
-        if reason != "not_mapped":
-            recording.unreadable(0, reason, f"{count} times; the first: {examples[reason]}")
+    report, mapping = assembler.report, recording.mapping
+    there = ", ".join(repr(topic) if topic else "rows without one" for topic in sorted(recording.topics))
+    if not there:
+        recording.unreadable(0, "no_messages", "there is not one message in it that can be read")
+    elif not any(recording.topics.values()):
+        recording.unreadable(0, "no_topic_matches", f"topics in it: {there}; {mapping.file} reads others")
+    elif not report.steps and mapping.step.triggers:
+        named = ", ".join(repr(pattern.text) for pattern in mapping.step.triggers)
+        recording.unreadable(0, "no_step", f"topics in it: {there}; step.trigger of {mapping.file} is {named}")
+    for told, count in sorted(report.by_key.items()):
+        if told != "not_mapped":
+            reason, _, key = told.partition(" of ")
+            first = f"{key}: {report.examples[told]}" if key else report.examples[told]
+            recording.unreadable(0, reason, f"{count} times; the first: {first}")
 
 
 class _FrameBatches:

@@ -21,8 +21,8 @@ def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
     lines = _lines(recording)
     heading = next(lines, "")
     delimiter = max(DELIMITERS, key=heading.count)
-    names = next(csv.reader([heading], delimiter=delimiter), [])
-    rows = csv.reader(lines, delimiter=delimiter)
+    names = [name.strip() for name in next(csv.reader([heading], delimiter=delimiter, skipinitialspace=True), [])]
+    rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     while True:
         try:
             cells = next(rows, None)

@@ -43,6 +43,8 @@ def file_format(start: bytes) -> str | None:
     if known is not None:
         return known
     line = start.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].strip()
+    if line in (b"{", b"["):
+        return None  # JSON, but one value over many lines
     if line[:1] in (b"{", b"["):
         try:
             record = json_value(line)

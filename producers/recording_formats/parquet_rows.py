@@ -48,10 +48,15 @@ def file_rows(
                 start = number
                 try:
                     for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=columns):
-                        for row in batch.to_pylist():
+                        for row in _in_microseconds(batch).to_pylist():
                             number += 1
                             yield number, _plain(row), number / total
-                except (pyarrow.ArrowException, OSError) as error:
+                except (
+                    pyarrow.ArrowException,
+                    OSError,
+                    ValueError,
+                    OverflowError,
+                ) as error:  # odd times
                     number = start + file.metadata.row_group(group).num_rows
                     recording.unreadable(start + 1, "damaged_rows", f"{path.name}: rows up to {number}: {_line(error)}")
     except (pyarrow.ArrowException, OSError) as error:
@@ -62,8 +67,22 @@ def _line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
+def _in_microseconds(batch: Any) -> Any:
+    """The batch with times that Python can hold: it has none of nanoseconds."""
+    for place, column in enumerate(batch.schema):
+        kind = column.type
+        if pyarrow.types.is_timestamp(kind) and kind.unit == "ns":
+            kind = pyarrow.timestamp("us", kind.tz)
+        elif pyarrow.types.is_duration(kind) and kind.unit == "ns":
+            kind = pyarrow.duration("us")
+        if kind != column.type:
+            batch = batch.set_column(place, column.name, batch.column(place).cast(kind, safe=False))
+    return batch
+
+
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: _plain_cell(value) for name, value in row.items()}
+    """A cell that is null is not there, as in the other formats of tables."""
+    return {name: _plain_cell(value) for name, value in row.items() if value is not None}
 
 
 def _plain_cell(value: Any) -> Any:
