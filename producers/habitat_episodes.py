@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from producers.errors import SignalError
 from producers.frame_parts import MAX_IDENTIFIER
 from producers.habitat_actions import ActionWord
 from producers.habitat_metrics import HabitatReading, TaskReading
-from producers.habitat_signals import EpisodeSignals, Pose
+from producers.habitat_signals import NO_PROGRESS, EpisodeSignals, Pose
 from producers.signal_hooks import check_signal_names, plain_value
 from producers.step_emitter import EpisodeHandle, StepEmitter
 
@@ -168,12 +169,19 @@ class HabitatReporter:
         """Reports a step of the running episode; see `EpisodeSignals.step`.
 
         Raises:
-            SignalError: nothing says the progress.
+            SignalError: nothing says the progress, at the very first step: later it makes the episode unfit.
         """
         assert self._episode is not None
         assert self._signals is not None
         fault = self._signals.fault
         signals = self._signals.step(found, word, pose, clearance_m, before)
+        if self._signals.fault == NO_PROGRESS and not self.report.steps:
+            message = (
+                "no progress at the first step: the metrics have no distance to the goal, no share of the task, no "
+                "sub-goals and no success; add one of habitat-lab's measures to the task's measurements, or say how it "
+                "is read, for instance HabitatReading(progress=lambda metrics: metrics['my_measure'])"
+            )
+            raise SignalError(message)
         self._count_fault(fault)
         signals |= {"planning_s": self._planning_s, "cycle_time_s": cycle_time_s, "feedback": feedback, **self._own}
         if self._signals.fault is not None:
@@ -197,12 +205,13 @@ class HabitatReporter:
     def finish(self, outcome: str) -> None:
         """Ends the running episode, if there is one, with this outcome; a quarantined one as aborted."""
         episode, signals = self._episode, self._signals
-        self._episode = self._signals = None
         if episode is None or signals is None:
             return
-        fit = signals.fault is None
-        navigation = signals.navigation() if fit and outcome != "aborted" else None
-        episode.end(outcome if fit else "aborted", navigation, self._clock())
+        if signals.fault is not None or outcome == "aborted":
+            episode.abort(self._clock())
+        else:
+            episode.end(outcome, signals.navigation(), self._clock())
+        self._episode = self._signals = None
 
     def abort(self) -> None:
         """Ends the running episode, if there is one, as aborted."""

@@ -9,7 +9,8 @@
 - **travel**: the way that the action led. **retries**: 1 for an action that collided, or that left the pose as it was
   though it is one that moves.
 
-A distance or a share that is NaN, infinite or negative makes the whole episode unfit, from that step on: see `fault`.
+A distance or a share that is NaN, infinite or negative, or no progress at all, makes the whole episode unfit, from that
+step on: see `fault`.
 """
 
 import math
@@ -17,10 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from producers.errors import SignalError
 from producers.habitat_actions import ActionWord
 from producers.habitat_metrics import HabitatReading, TaskReading
 
+NO_PROGRESS = "nothing says the progress"
 UNMOVED = 1e-6
 """A pose that changes by less, in m or in a quaternion's part, has not changed."""
 
@@ -92,8 +93,6 @@ class EpisodeSignals:
             before: where it was when its action came, which is not its last pose if something pushed it in between; by
                 default that.
 
-        Raises:
-            SignalError: nothing says the progress.
         """
         self._recover_start(found)
         self._check("the distance to the goal", found.distance_m)
@@ -152,15 +151,10 @@ class EpisodeSignals:
             by_objects = max(parts, by_objects)
         possible = (found.progress, found.share, by_objects, parts, by_distance, solved)
         progress = next((value for value in possible if value is not None), None)
-        if progress is None:
-            message = (
-                f"no progress at step {self.steps}: the metrics have no distance to the goal, no share of the task, no "
-                "sub-goals and no success; add one of habitat-lab's measures to the task's measurements, or say how it "
-                "is read, for instance HabitatReading(progress=lambda metrics: metrics['my_measure'])"
-            )
-            raise SignalError(message)
+        if progress is None and self.fault is None:
+            self.fault = NO_PROGRESS
         held = next((value for value in (found.share, parts, solved) if value is not None), None)
-        if self.fault is not None:
+        if self.fault is not None or progress is None:
             return {"progress": math.nan}
         return {"progress": _clipped(progress)} | ({} if held is None else {"propositions": _clipped(held)})
 

@@ -6,7 +6,7 @@ last pose, which nobody sees, is left out. Nothing is asked of an environment bu
 the process of that environment. Positions come from the `gps` or `localization_sensor` observations, if there are any.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from producers.habitat_actions import NAVIGATION_ACTIONS, ActionWord, action_word, names_in_order
@@ -38,8 +38,8 @@ class _Slot:
 class WatchedVectorEnv(HabitatProxy):
     """A `VectorEnv` whose episodes are reported.
 
-    When an environment dies, its episode ends as aborted; the steps of the others are read and reported before the
-    error is passed on.
+    When an environment dies, its episode ends as aborted; the steps of the others are taken, read and reported before
+    `step` or `wait_step` passes the error on.
 
     Args:
         watched: the `VectorEnv`.
@@ -129,21 +129,17 @@ class WatchedVectorEnv(HabitatProxy):
 
     def wait_step(self) -> list[Any]:
         """Waits for a step of each environment, and reports them."""
-        results, deaths = [], []
-        for index_env in range(len(self._slots)):
-            try:
-                results.append(self.wait_step_at(index_env))
-            except DEAD_ERRORS as error:
-                error.add_note(f"environment {index_env} is dead; the steps of the others were taken and reported")
-                deaths.append(error)
-        if deaths:
-            raise deaths[0]
-        return results
+        return self._wait(range(len(self._slots)), {})
 
     def step(self, data: Sequence[Any]) -> list[Any]:
         """Takes a step in each environment and reports them."""
-        self.async_step(data)
-        return self.wait_step()
+        deaths: dict[int, BaseException] = {}
+        for index_env, action in enumerate(data):
+            try:
+                self.async_step_at(index_env, action)
+            except DEAD_ERRORS as error:
+                deaths[index_env] = error
+        return self._wait([index_env for index_env in range(len(data)) if index_env not in deaths], deaths)
 
     def pause_at(self, index: int) -> None:
         """Pauses an environment: those after it move down by one. Its episode stays open."""
@@ -163,6 +159,19 @@ class WatchedVectorEnv(HabitatProxy):
         for _, slot in self._paused:
             slot.reporter.abort()
         super().close()
+
+    def _wait(self, asked: Iterable[int], deaths: dict[int, BaseException]) -> list[Any]:
+        """Waits for those that were asked; passes on the first death, of them or before."""
+        results = []
+        for index_env in asked:
+            try:
+                results.append(self.wait_step_at(index_env))
+            except DEAD_ERRORS as error:
+                deaths[index_env] = error
+        for index_env, death in deaths.items():
+            death.add_note(f"environment {index_env} is dead; the steps of the others were taken and reported")
+            raise death
+        return results
 
     def _abort(self) -> None:
         for slot in self._slots:

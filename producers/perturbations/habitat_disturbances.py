@@ -102,16 +102,18 @@ class DisturbedEnv(_Disturbed):
     """A `habitat.Env`, or a Gym-style environment around one, that is disturbed.
 
     A dropped action takes no step of the environment, so none of its step limit: the observation before it is given
-    again with fresh images, the measures are taken anew.
+    again with fresh images, the measures are taken anew. Behind Gym the very first action is never dropped: only a step
+    that was taken tells whether steps have four parts or five.
     """
 
-    _own = _Disturbed._own | {"_core", "_observations", "_goals"}
+    _own = _Disturbed._own | {"_core", "_observations", "_goals", "_parts"}
 
     def __init__(self, watched: Any, core: Any, dice: NavigationDice) -> None:
         super().__init__(watched, dice)
         self._core = core
         self._observations: Any = {}
         self._goals: tuple[Any, list[Any]] | None = None
+        self._parts = 0
 
     def reset(self, *args: Any, **kwargs: Any) -> Any:
         """Resets the environment; a goal that was moved is first put back."""
@@ -132,13 +134,14 @@ class DisturbedEnv(_Disturbed):
         if throw.goal_moves and not self._move_goal():
             self._did_not("goal_move")
         gym_style = self._watched is not core
-        stops = action_word(action, core.task.get_action_name).mode == "stop"
-        if throw.dropped and stops:
+        carried_out = action_word(action, core.task.get_action_name).mode == "stop" or (gym_style and not self._parts)
+        if throw.dropped and carried_out:
             self._did_not("action_drop")
-        if throw.dropped and not stops:
+        if throw.dropped and not carried_out:
             result = self._drop(action, gym_style)
         else:
             result = self._watched.step(action, **kwargs)
+            self._parts = len(result)
         self._observations = result[0] if gym_style else result
         observations = self._noisy(self._observations)
         if not gym_style:
@@ -158,7 +161,7 @@ class DisturbedEnv(_Disturbed):
             episode=core.current_episode, action=action, task=core.task, observations=fresh
         )
         if gym_style:
-            return self._observations, 0.0, False, core.get_metrics()
+            return self._observations, 0.0, *[False] * (self._parts - 3), core.get_metrics()
         return {**self._observations, **fresh}
 
     def _move_goal(self) -> bool:
@@ -174,6 +177,7 @@ class DisturbedEnv(_Disturbed):
         moved = copy.copy(episode.goals[0])
         moved.position = place
         episode.goals = [moved]
+        episode._shortest_path_cache = None  # habitat-lab would measure the way to the old goal for ever
         return True
 
     def _put_back(self) -> None:

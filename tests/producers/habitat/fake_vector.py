@@ -16,7 +16,8 @@ class FakeVectorEnv:
         names = sorted(FakeTask.actions)  # habitat-lab sorts them, so the order is not that of the indices
         self.orig_action_spaces = [SimpleNamespace(spaces=dict.fromkeys(names)) for _ in envs]
         self.waiting: dict[int, Any] = {}
-        self.dead: set[int] = set()
+        self.dead: set[int] = set()  # of them nothing comes back,
+        self.broken: set[int] = set()  # and to them nothing can be sent either
         self._paused: list[tuple[int, FakeRLEnv]] = []
 
     @property
@@ -65,4 +66,6 @@ class FakeVectorEnv:
             env.close()
 
     def _ask(self, index: int) -> None:
+        if index in self.broken:
+            raise BrokenPipeError
         assert index not in self.waiting, "Tried to write to process but the last write has not been read"

@@ -38,7 +38,11 @@ class LiveSim:
         return self.time_s
 
     def geodesic_distance(self, position_a: Any, position_b: Any, episode: Any = None) -> float:
-        return math.dist(position_a, position_b)
+        """Once an episode is given, its goals are kept with it and taken from there, as habitat-lab does."""
+        ends = position_b if isinstance(position_b[0], list) else [position_b]
+        if episode is not None:
+            ends = episode._shortest_path_cache = episode._shortest_path_cache or ends
+        return min(math.dist(position_a, end) for end in ends)
 
     def step(self, action: str | None) -> dict[str, Any]:
         self.time_s += 0.05
@@ -63,6 +67,7 @@ class LiveEnv:
 
     def reset(self) -> dict[str, Any]:
         self.sim.place()
+        self.current_episode._shortest_path_cache = None
         self.stopped, self.steps, self.episode_over, self.task.is_episode_active = False, 0, False, True
         return self._seen(self.sim.step(None))
 
@@ -79,7 +84,8 @@ class LiveEnv:
         """The metrics here are functions of the state."""
 
     def get_metrics(self) -> dict[str, Any]:
-        distance_m = math.dist(self.sim.position, self.current_episode.goals[0].position)
+        goals = [goal.position for goal in self.current_episode.goals]
+        distance_m = self.sim.geodesic_distance(self.sim.position, goals, self.current_episode)
         return {"distance_to_goal": distance_m, "success": float(self.stopped and distance_m < SUCCESS_M)}
 
     def close(self) -> None:

@@ -160,6 +160,45 @@ def test_behind_gym_the_info_tells_of_it(lab_traces: list[Trace]) -> None:
     assert info["springback"]["traits"]["stress"] == 0.5
 
 
+def test_the_distance_is_that_to_the_goal_where_it_is_now() -> None:
+    core = LiveEnv()
+    env: Any = disturbed(core, 1.0, kinds=["goal_move"], seed=3)
+    env.reset()
+    told = set()
+    for _ in range(100):
+        env.step("turn_left")
+        goal = core.current_episode.goals[0].position
+        assert core.get_metrics()["distance_to_goal"] == math.dist(core.sim.position, goal)
+        told.add(tuple(goal))
+    assert len(told) > 1
+
+
+@pytest.mark.parametrize("parts", [4, 5])
+def test_dropped_actions_behind_gym_look_like_steps(parts: int) -> None:
+    class Gym:
+        """A Gym-style environment around the live one."""
+
+        def __init__(self) -> None:
+            self.habitat_env = LiveEnv()
+
+        def reset(self) -> Any:
+            return self.habitat_env.reset()
+
+        def step(self, action: Any) -> Any:
+            seen, env = self.habitat_env.step(action), self.habitat_env
+            return seen, 1.0, env.episode_over, *[False] * (parts - 4), env.get_metrics()
+
+    env: Any = disturbed(Gym(), 1.0, kinds=["action_drop"])
+    env.reset()
+    before = env.habitat_env.steps
+    results = [env.step("turn_left") for _ in range(100)]
+    assert {len(result) for result in results} == {parts}
+    assert before < env.habitat_env.steps < 100
+    dropped = [result for result in results if result[-1]["springback"]["feedback"]]
+    assert {result[1:-1] for result in dropped} == {(0.0, *[False] * (parts - 3))}
+    assert not results[0][-1]["springback"]["feedback"]
+
+
 def test_sensors_drift_and_the_world_does_not() -> None:
     core = LiveEnv()
     env: Any = disturbed(core, 1.0, kinds=["sensor_noise"])

@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 
-from producers.errors import SignalError
 from producers.habitat_actions import action_word
 from producers.habitat_metrics import DEFAULT_READING, HabitatReading, TaskReading
 from producers.habitat_signals import EpisodeSignals, Pose
@@ -107,9 +106,10 @@ def test_a_broken_start_makes_it_unfit_at_once() -> None:
     assert begun(TaskReading(distance_m=math.inf)).fault == "the distance at the start is inf"
 
 
-def test_nothing_that_says_progress_says_what_to_do() -> None:
-    with pytest.raises(SignalError, match=r"no progress at step 0.*HabitatReading\(progress="):
-        begun(TaskReading()).step(TaskReading(collided=True), FORWARD)
+def test_nothing_that_says_progress_makes_it_unfit() -> None:
+    signals = begun(TaskReading())
+    assert math.isnan(signals.step(TaskReading(collided=True), FORWARD)["progress"])
+    assert signals.fault == "nothing says the progress"
 
 
 def test_the_path_of_a_success_is_known_by_its_spl() -> None:

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from producers.errors import SignalError
 from producers.habitat_install import MissingHabitatError
 from producers.habitat_metrics import HabitatReading
 from producers.habitat_simulator_loop import SimulatorLoop
@@ -64,6 +65,8 @@ def test_the_limit_ends_as_timeout_a_reset_as_aborted_and_the_loop_as_it_says(
     play(loop, bare, trace, 2)
     loop.reset()
     play(loop, bare, trace, 1)
+    with pytest.raises(SignalError, match="an episode's outcome is one of"):
+        loop.end_episode("won")
     loop.end_episode("failure")
     bare.play(trace)
     assert loop.step(trace[0]["action"])["collided"] is False  # between episodes nothing is reported

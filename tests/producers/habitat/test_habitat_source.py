@@ -187,6 +187,41 @@ def test_an_episode_with_a_broken_distance_is_quarantined(
     assert list(report.faults.values()) == [1]
 
 
+def without_measures(trace: Trace, *steps: int) -> Trace:
+    return [{**row, "metrics": {"num_steps": 1}} if step in steps else row for step, row in enumerate(trace)]
+
+
+def test_progress_that_nothing_says_is_told_at_the_first_step_and_quarantines_later(
+    lab_traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as bare:
+        bare.setattr(FakeEnv, "get_metrics", lambda env: {"num_steps": 1})
+        env = watch(FakeEnv(lab_traces[:1]), emitter, family="nav")
+        for _ in range(2):
+            with pytest.raises(SignalError, match=r"no progress at the first step.*HabitatReading\(progress="):
+                play(env, lab_traces[0], 1)
+    monkeypatch.setattr(
+        FakeEnv, "get_metrics", lambda env: dict((env.trace[0] if env.place < 0 else env.trace[env.place])["metrics"])
+    )
+    bad = without_measures(lab_traces[0], 2)
+    env = watch(FakeEnv([bad, without_measures(lab_traces[1], 0), lab_traces[2]]), emitter, family="nav")
+    for trace in (bad, lab_traces[1], lab_traces[2]):
+        play(env, trace)
+    assert emitter.flush()
+    outcomes = [end.outcome for frame in publisher.frames for end in frame.ends]
+    assert outcomes[-3:] == ["aborted", "aborted", "success"]
+    assert env.springback.faults == {"nothing says the progress": 2}
+
+
+def test_an_environment_closes_after_its_emitter(lab_traces: list[Trace], publisher: MemoryPublisher) -> None:
+    with StepEmitter(publisher, producer="habitat") as emitter:
+        env: Any = watch(FakeEnv(lab_traces), emitter, family="nav")
+        play(env, lab_traces[0], 2)
+    env.close()
+    assert env._watched.closed
+    assert [end.outcome for end in ends_of(publisher.frames).values()] == ["aborted"]
+
+
 def test_what_is_no_habitat_is_refused(emitter: StepEmitter) -> None:
     with pytest.raises(TypeError, match=r"cannot watch a int: expected a habitat\.Env"):
         watch(3, emitter, family="nav")

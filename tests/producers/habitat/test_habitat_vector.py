@@ -106,17 +106,19 @@ def test_without_resets_of_its_own_the_loop_resets(
     assert stress == {"house_a.glb/0": 0.25, "house_a.glb/2": 0.0}
 
 
+@pytest.mark.parametrize("between_steps", [False, True])
 def test_one_that_dies_takes_no_other_along(
-    traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher
+    traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher, between_steps: bool
 ) -> None:
     bare = make(traces)
     envs = watched(bare, emitter)
     envs.reset()
     drive(envs, traces, 2)
-    bare.dead.add(0)
-    with pytest.raises(EOFError) as caught:
+    (bare.broken if between_steps else bare.dead).add(0)
+    with pytest.raises((EOFError, BrokenPipeError)) as caught:
         envs.step([INDEX[traces[env][2]["action"]] for env in (0, 1)])
     assert caught.value.__notes__ == ["environment 0 is dead; the steps of the others were taken and reported"]
+    assert not bare.waiting
     assert emitter.flush()
     assert {key: end.outcome for key, end in ends_of(publisher.frames).items()} == {
         "house_a.glb/0": "aborted",
