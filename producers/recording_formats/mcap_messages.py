@@ -23,6 +23,7 @@ MAGIC: Final = b"\x89MCAP0\r\n"
 _RECORD_HEAD: Final = struct.Struct("<BQ")
 _MESSAGE_HEAD: Final = struct.Struct("<HIQQ")
 _CHUNK_HEAD: Final = struct.Struct("<QQQII")
+_FOOTER: Final = struct.Struct("<BQQQI")
 _LENGTH: Final = struct.Struct("<Q")
 _NS: Final = 1e-9
 
@@ -51,6 +52,7 @@ class _McapReading:
         self._messages = 0
 
     def messages(self) -> Iterator[TimedMessage]:
+        self._know_topics()
         self._recording.read(len(MAGIC))
         closed = False
         for record in _records(self._recording.read):
@@ -68,6 +70,17 @@ class _McapReading:
                 "not_closed", "the file has no end: its recorder was stopped, or it was cut off; the rest is lost"
             )
 
+    def _know_topics(self) -> None:
+        """Read the summary, if there is one: the chunk that first names a topic may be damaged."""
+        with self._recording.looking_at(-_FOOTER.size - len(MAGIC)) as possible:
+            end = self._recording.read(_FOOTER.size + len(MAGIC)) if possible else b""
+        if end.endswith(MAGIC) and end[0] == Opcode.FOOTER:
+            _, _, summary_at, *_ = _FOOTER.unpack_from(end)
+            with self._recording.looking_at(summary_at or self._recording.size_bytes) as possible:
+                for record in _records(self._recording.read) if possible else ():
+                    if record.opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
+                        list(self._of(record))
+
     def _of(self, record: _Record) -> Iterator[TimedMessage]:
         if not record.whole:
             if record.opcode == Opcode.MESSAGE:
@@ -84,7 +97,10 @@ class _McapReading:
             elif record.opcode == Opcode.MESSAGE:
                 channel_id, _, log_ns, _ = _MESSAGE_HEAD.unpack_from(record.data)
                 self._messages += 1
-                topic = self._topics[channel_id]
+                topic = self._topics.get(channel_id)
+                if topic is None:
+                    self._topics[channel_id] = topic = _Topic(f"channel {channel_id}", None)
+                    self._tell("unknown_channel", f"what {topic.name} is was in a part that is lost; it is left out")
                 if topic.decode is not None:
                     value = topic.decode(record.data[_MESSAGE_HEAD.size :])
                     yield TimedMessage(topic.name, log_ns * _NS, value)

@@ -6,6 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -66,6 +67,20 @@ class OpenRecording:
         if self.raw is None or not self.size_bytes:
             return None
         return min(self.raw.tell() / self.size_bytes, 1.0)
+
+    @contextmanager
+    def looking_at(self, place: int) -> Iterator[bool]:
+        """For a while, `read` goes on at this byte, from the end where it is negative; then it is back where it was.
+
+        Gives whether that is possible: only a file that is read as it lies on disk can be looked into like that.
+        """
+        if self.stream is not self.raw or not -self.size_bytes <= place < self.size_bytes:
+            yield False
+            return
+        before = self.stream.tell()
+        self.stream.seek(place, io.SEEK_END if place < 0 else io.SEEK_SET)
+        yield True
+        self.stream.seek(before)
 
     def read(self, size: int) -> bytes:
         """At most so many bytes, fewer only at the end or where its compression is damaged."""

@@ -53,7 +53,9 @@ class _BagReading:
         closed = True
         for record in _records(self._recording.read):
             if _op(record) == _BAG_HEADER:
-                closed = record.fields.get("index_pos", b"")[:8] != bytes(8)
+                (index_at,) = _U64.unpack(record.fields.get("index_pos", b"")[:8].ljust(8, b"\0"))
+                closed = index_at != 0
+                self._know_topics(index_at)
             elif _op(record) == _CHUNK:
                 for inner in _records(BytesIO(self._decompressed(record)).read):
                     yield from self._of(inner)
@@ -62,6 +64,13 @@ class _BagReading:
             closed = closed and record.whole
         if not closed:
             self._tell("not_closed", "the bag was cut off, or its recorder was stopped (no index); the rest is lost")
+
+    def _know_topics(self, index_at: int) -> None:
+        """Read the index, if there is one: the chunk that first names a topic may be damaged."""
+        with self._recording.looking_at(index_at or self._recording.size_bytes) as possible:
+            for record in _records(self._recording.read) if possible else ():
+                if _op(record) == _CONNECTION:
+                    list(self._of(record))
 
     def _of(self, record: _Record) -> Iterator[TimedMessage]:
         operation = _op(record)
@@ -76,7 +85,13 @@ class _BagReading:
                     self._topics[connection] = self._topic(record)
             elif operation == _MESSAGE:
                 self._messages += 1
-                topic = self._topics[record.fields["conn"]]
+                connection = record.fields["conn"]
+                topic = self._topics.get(connection)
+                if topic is None:
+                    self._topics[connection] = topic = _Topic(
+                        f"connection {int.from_bytes(connection, 'little')}", None
+                    )
+                    self._tell("unknown_channel", f"what {topic.name} is was in a part that is lost; it is left out")
                 if topic.decode is not None:
                     seconds, nanoseconds = _TIME.unpack(record.fields["time"])
                     yield TimedMessage(topic.name, seconds + nanoseconds * 1e-9, topic.decode(record.data))

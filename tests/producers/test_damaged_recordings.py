@@ -57,15 +57,34 @@ def test_a_bag_folder_without_metadata_is_read(tmp_path: Path) -> None:
     assert [part.reason for part in unreadable] == ["not_closed"]
 
 
-def test_a_chunk_that_is_damaged_costs_itself_alone(tmp_path: Path) -> None:
-    path, mapping = ros2_mcap(tmp_path, SAID)
+def damage_a_chunk(path: Path, share: float) -> None:
+    """Spoil the first chunk after this share of the file; the first of all is the one that names the topics."""
     data = bytearray(path.read_bytes())
-    place = data.index(b"\x28\xb5\x2f\xfd", len(data) // 2)  # where a zstd frame begins
+    after = int(share * len(data))
+    place = min(at for magic in (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18") if (at := data.find(magic, after)) >= 0)
     data[place + 8 : place + 24] = b"\xff" * 16
     path.write_bytes(data)
+
+
+@pytest.mark.parametrize("write", [ros2_mcap, lz4_mcap, json_mcap, lz4_bag1])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_chunk_that_is_damaged_costs_itself_alone(write: Write, share: float, tmp_path: Path) -> None:
+    path, mapping = write(tmp_path, SAID)
+    damage_a_chunk(path, share)
     frames, unreadable = frames_of([path], mapping)
     assert STEPS * 0.9 < steps_in(frames) < STEPS
-    assert "damaged_chunk" in {part.reason for part in unreadable}
+    assert {part.reason for part in unreadable} - {"no_progress"} == {"damaged_chunk"}
+
+
+@pytest.mark.parametrize("write", [ros2_mcap, lz4_bag1])
+def test_topics_that_are_lost_are_told_once_each(write: Write, tmp_path: Path) -> None:
+    path, mapping = write(tmp_path, SAID)
+    damage_a_chunk(path, 0.0)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])  # and without an end, nothing else names them
+    frames, unreadable = frames_of([path], mapping)
+    assert not frames
+    assert 1 <= [part.reason for part in unreadable].count("unknown_channel") <= 5
 
 
 def test_a_table_that_was_cut_off(tmp_path: Path) -> None:
