@@ -21,6 +21,7 @@ from deploy.commands.shared_options import (
 
 if TYPE_CHECKING:
     from producers.frame_publisher import FramePublisher
+    from producers.signal_mapping import SignalMapping
 
 
 def parse_options(given: list[str]) -> dict[str, str]:
@@ -80,6 +81,7 @@ def bridge(
 
     run = find_source(name, "bridge").load()
     chosen = read_mapping_option(mapping)
+    _check_sources(chosen)
     options = parse_options(option or [])
     publisher = _publisher(record, broker, prefix, settings)
     configure_logging()
@@ -90,6 +92,18 @@ def bridge(
         publisher.close()
     if said is not None:
         typer.echo(str(said))
+
+
+def _check_sources(mapping: "SignalMapping | None") -> None:
+    from producers.sources import SOURCES
+
+    known = [source.name for source in SOURCES if source.kind == "bridge"]
+    if mapping is None:
+        return
+    for name in mapping.sources:
+        if name not in known:
+            message = f"[source.{name}] of {mapping.file} is of no bridge; there are {', '.join(known)}"
+            raise typer.BadParameter(message, param_hint="--mapping")
 
 
 def _publisher(record: Path | None, broker: str | None, prefix: str | None, settings: Path | None) -> "FramePublisher":

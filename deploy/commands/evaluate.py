@@ -75,7 +75,8 @@ def evaluate(
         first = next(iter(frames), None)
     if first is None:
         left_out.finish()
-        typer.echo("springback: there is no step frame in what was given", err=True)
+        hint = "; recordings of other kinds need --mapping" if chosen is None else ""
+        typer.echo(f"springback: there is no step frame in what was given{hint}", err=True)
         raise typer.Exit(2)
     evaluation = in_memory_driver.evaluate(frames, config, given, model=model)
     left_out.finish()

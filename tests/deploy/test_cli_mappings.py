@@ -98,6 +98,40 @@ def test_an_unknown_bridge_and_a_bad_option_are_refused(tmp_path: Path, capsys: 
     assert "'host' is not KEY=VALUE" in capsys.readouterr().err
 
 
+def test_settings_of_no_bridge_are_refused(mapping: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mapping.write_text(robot_logs.MAPPING + '\n[source.mqqt]\nhost = "10.0.0.2"\n', encoding="utf-8")
+    assert cli.main(["bridge", "mqtt", "-m", str(mapping), "--record", str(tmp_path / "out.jsonl")]) == 2
+    said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "[source.mqqt]" in said
+    assert "is of no bridge; there are mqtt, ros" in said
+
+
+def test_versions_of_a_robot_are_compared_and_learned_from(
+    mapping: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    files = []
+    for version in ("1", "2"):
+        files.append(tmp_path / f"{version}.csv")
+        rows = [row | {"version": version} for row in robot_logs.rows(SAID)]
+        robot_logs.write_csv(files[-1], rows)
+    text = robot_logs.ROWS_MAPPING.replace('"distance_travelled"', '"difference"')
+    mapping.write_text(text.replace("[header]", '[header]\nversion = { field = "version" }'), encoding="utf-8")
+    given = ["-m", str(mapping), *map(str, files)]
+    assert cli.main(["compare", "--baseline", "1", "--candidate", "2", *given]) == 0
+    assert "navigation" in capsys.readouterr().out
+    assert cli.main(["fit-value", "--epochs", "2", "--hidden", "4", "--out", str(tmp_path / "value"), *given]) == 0
+    assert (tmp_path / "value").is_file()
+
+
+def test_recordings_of_other_kinds_are_said_to_need_a_mapping(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot_logs.write_csv(tmp_path / "run.csv", robot_logs.rows(SAID)[:3])
+    assert cli.main(["evaluate", str(tmp_path / "run.csv")]) == 2
+    assert "recordings of other kinds need --mapping" in capsys.readouterr().err
+
+
 async def arrived(broker: str, topic: str, steps: int) -> list[StepFrame]:
     consumer = AIOKafkaConsumer(topic, bootstrap_servers=broker, auto_offset_reset="earliest")
     await consumer.start()
