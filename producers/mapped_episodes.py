@@ -114,9 +114,21 @@ class EpisodeAssembler:
         if not route.of_use:
             self.report.count("not_mapped", f"no rule is for topic {message.topic!r}")
             return []
-        agent = self._agent(message, route)
-        if agent is None:
+        name = self._agent_id(message, route)
+        if not name or len(name) > MAX_IDENTIFIER:
+            self.report.count("no_agent", f"{message.topic or 'a row'} does not say which agent it is of: {name!r}")
             return []
+        told = [] if name in self._agents or len(self._agents) < self._most_agents else self._make_room()
+        if told is None:
+            self.report.count("too_many_agents", f"{name!r} would be one more than {self._most_agents} at a time")
+            return []
+        return told + self._add(message, route, name)
+
+    def _add(self, message: TimedMessage, route: Route, name: str) -> list[MappedReport]:
+        agent = self._agents.get(name)
+        if agent is None:
+            agent = self._agents[name] = self._new_agent(name)
+        agent.heard = self.report.messages
         own_s = self._own_s(message, agent)
         if agent.repetitions.seen(message, route, own_s):
             self.report.count("repeated", f"{message.topic}: a message that was here before")
@@ -127,10 +139,10 @@ class EpisodeAssembler:
             self.report.count("no_header_time", f"{said} has no time at {self._mapping.header_time.text}")
         held = _Held(message, route, own_s if by_header else None)
         if self._window_s is None:
-            return list(self._take(agent.agent, held))
-        buffer = self._buffers.setdefault(agent.agent, ReorderBuffer(self._window_s))
+            return list(self._take(name, held))
+        buffer = self._buffers.setdefault(name, ReorderBuffer(self._window_s))
         due = buffer.add(message.topic, own_s if by_header else message.receive_s, held)
-        return [report for one in due for report in self._take(agent.agent, one)]
+        return [report for one in due for report in self._take(name, one)]
 
     def advance(self, now_s: float) -> list[MappedReport]:
         """Tell that it is so late by the receiver's clock: steps of a fixed rate and gaps need no message then."""
@@ -145,13 +157,14 @@ class EpisodeAssembler:
         """The recording, or the source, is at its end: what is held is worked off, and open episodes end."""
         told: list[MappedReport] = []
         for name in list(self._agents):
-            if name in self._buffers:
-                for held in self._buffers[name].flush():
-                    told += self._take(name, held)
-            told += self._close(self._agents[name], None)
-        self._agents.clear()
-        self._buffers.clear()
+            told += self._finish(name)
         return told
+
+    def _finish(self, name: str) -> list[MappedReport]:
+        told: list[MappedReport] = []
+        for held in self._buffers.pop(name).flush() if name in self._buffers else ():
+            told += self._take(name, held)
+        return told + list(self._close(self._agents.pop(name), None))
 
     def _take(self, name: str, held: _Held) -> Iterator[MappedReport]:
         message, route, header_s = held
@@ -212,18 +225,6 @@ class EpisodeAssembler:
             agent.inherit(before)
         return agent
 
-    def _agent(self, message: TimedMessage, route: Route) -> AgentEpisodes | None:
-        name = self._agent_id(message, route)
-        if not name or len(name) > MAX_IDENTIFIER:
-            self.report.count("no_agent", f"{message.topic or 'a row'} does not say which agent it is of: {name!r}")
-            return None
-        if name not in self._agents:
-            if len(self._agents) >= self._most_agents and not self._forget_one():
-                self.report.count("too_many_agents", f"{name!r} would be one more than {self._most_agents}")
-                return None
-            self._agents[name] = self._new_agent(name)
-        return self._agents[name]
-
     def _agent_id(self, message: TimedMessage, route: Route) -> str | None:
         rule = self._mapping.agent
         if rule.segment is not None:
@@ -234,14 +235,15 @@ class EpisodeAssembler:
                 return without_lone_surrogates(text)
         return text_of(rule.constant if rule.constant is not None else rule.default)
 
-    def _forget_one(self) -> bool:
-        idle = [agent for agent in self._agents.values() if not agent.is_open]
-        if not idle:
-            return False
-        oldest = min(idle, key=lambda agent: agent.seen_s)
-        del self._agents[oldest.agent]
-        self._buffers.pop(oldest.agent, None)
-        return True
+    def _make_room(self) -> list[MappedReport] | None:
+        """Finish with the agent that has been silent for longest; None where there is none to be spared.
+
+        A live one may be between two episodes. One of a recording is at the end of its own part, perhaps in an episode.
+        """
+        long_ago = self.report.messages - 2 * self._most_agents
+        live = self._window_s is None
+        spare = [one for one in self._agents.values() if (not one.is_open if live else one.heard < long_ago)]
+        return self._finish(min(spare, key=lambda one: one.heard).agent) if spare else None
 
     def _own_s(self, message: TimedMessage, agent: AgentEpisodes) -> float | None:
         """The time that the message gives itself; what is 0 among dates, or an empty stamp of ROS, was never set."""

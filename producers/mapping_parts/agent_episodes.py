@@ -57,6 +57,7 @@ class AgentEpisodes:
         self.session = session
         self.clock = SessionClock()
         self.seen_s = -math.inf
+        self.heard = 0
         self.repetitions = Repetitions(mapping)
         self.late: deque[tuple[TimedMessage, Route, float | None]] = deque(maxlen=MOST_LATE)
         self._mapping = mapping

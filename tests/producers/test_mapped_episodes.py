@@ -189,8 +189,33 @@ def test_an_agent_too_many_is_counted_and_an_idle_one_makes_room() -> None:
     assembler.add(TimedMessage("p", T0, {"x": 0.1}))
     assert assembler.report.left_out == {"too_many_agents": 1, "no_agent": 1}
     assembler.advance(T0 + 60.0)  # both have ended
-    (step,) = assembler.add(TimedMessage("p", T0 + 61.0, {"x": 0.1, "who": "c"}))
+    closed, step = assembler.add(TimedMessage("p", T0 + 61.0, {"x": 0.1, "who": "c"}))
+    assert (closed.producer, closed.report) == ("a", SessionClosed())
     assert (step.producer, step.session) == ("c", "s.3")
+
+
+def test_a_recording_may_have_any_number_of_agents_one_after_the_other() -> None:
+    mapping = parse_mapping(GAPS.replace('"a"', '{ field = "who" }').replace("STEP", 'trigger = "p"'), "mine.toml")
+    assembler = EpisodeAssembler(mapping, session="s", recorded=True, most_agents=3)
+    reports = []
+    for who in range(10):
+        for second in range(4):
+            message = TimedMessage("p", T0 + second, {"x": 0.1 * second, "who": who})
+            reports += assembler.add(message)
+    reports += assembler.finish()
+    assert (assembler.report.steps, assembler.report.ends) == (40, 10)
+    assert len({report.session for report in reports}) == 10
+    assert not assembler.report.left_out
+
+
+def test_too_many_agents_at_a_time_are_counted_in_a_recording_too() -> None:
+    mapping = parse_mapping(GAPS.replace('"a"', '{ field = "who" }').replace("STEP", 'trigger = "p"'), "mine.toml")
+    assembler = EpisodeAssembler(mapping, session="s", recorded=True, most_agents=2)
+    for second in range(9):
+        assembler.add(TimedMessage("p", T0 + second, {"x": 0.1, "who": second % 3}))
+    assembler.finish()
+    assert assembler.report.steps == 6
+    assert assembler.report.left_out == {"too_many_agents": 3}
 
 
 def test_a_header_that_cannot_be_is_told_with_its_reason() -> None:
