@@ -48,7 +48,7 @@ def batches_together(
     if lost:
         message = f"the ends at {lost} are of none of {len(headers)} episodes; a place counts from 0"
         raise SignalError(message)
-    columns["step"] = np.array(steps, dtype=np.int64)
+    columns["step"] = np.asarray(steps, dtype=np.int64)
     columns["time_s"] = np.full(len(headers), time_s)
     checked_ends = [
         EpisodeEnd(

@@ -78,11 +78,15 @@ def test_what_kafka_did_not_acknowledge_is_told_and_may_be_sent_again() -> None:
         assert int(headers["Retry-After"]) >= 1
         assert [note["index"] for note in answer["failed"]] == [1]
         assert [note["index"] for note in answer["refused"]] == [2]
+        faulty = json.loads(frame_of("robot-1", 0)) | {"ends": [{"episode": 9}]}
+        body = b"[" + json.dumps(faulty).encode() + b"," + json.dumps(faulty | {"producer": "robot-2"}).encode() + b"]"
+        status, answer, _ = await post(client, body)
+        assert ([note["index"] for note in answer["failed"]], [n["index"] for n in answer["faulty"]]) == ([0], [1])
         delivery.problem = "Kafka does not answer"
         status, answer, headers = await post(client, body)
         assert (status, answer["accepted"], answer["reason"]) == (503, 0, "unavailable")
         assert "Retry-After" in headers
-        assert len(delivery.taken) == 1
+        assert len(delivery.taken) == 2
         async with client.get("/readyz") as ready, client.get("/healthz") as alive:
             assert (ready.status, alive.status) == (503, 200)
 

@@ -190,7 +190,7 @@ def test_reset_and_close_abort_what_runs(emitter: StepEmitter, publisher: Memory
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("fault", ["observation", "reward"])
+@pytest.mark.parametrize("fault", ["observation", "reward", "endless reward"])
 def test_a_nan_aborts_the_episode_of_its_slot_alone(
     mode: str, fault: str, emitter: StepEmitter, publisher: MemoryPublisher, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -46,15 +46,33 @@ def test_they_are_one_frame_that_goes_at_once_between_the_others(publisher: Memo
     assert {end.outcome for end in last.ends} == {"aborted"}
 
 
+def test_a_batch_waits_for_nothing_and_makes_no_other_step_go_early(publisher: MemoryPublisher) -> None:
+    with StepEmitter(publisher, producer="p", linger_s=LONG_S, max_steps=10) as emitter:
+        episodes = begun(emitter, 9)
+        emitter.step_together(episodes, np.arange(9), {"progress": 0.5})
+        deadline = time.monotonic() + 10.0
+        while emitter.report.frames_sent < 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        episodes[0].step(progress=0.5)
+        episodes[1].step(progress=0.5)
+        pause_s = emitter._sender._pause()
+        assert pause_s is not None
+        assert pause_s > 1.0
+
+
 def test_very_many_are_several_frames(publisher: MemoryPublisher) -> None:
     count = MOST_TOGETHER + 3
     with StepEmitter(publisher, producer="p") as emitter:
         episodes = begun(emitter, count)
-        ends = [EndTogether(place, "failure") for place in range(0, count, 2)]
+        ends = [EndTogether(place, "success" if place < MOST_TOGETHER else "failure") for place in range(0, count, 2)]
         emitter.step_together(episodes, np.arange(count), {"progress": np.arange(count) / count}, ends)
     one, two = publisher.frames[:2]
     assert (one.n_steps, two.n_steps) == (MOST_TOGETHER, 3)
-    assert [two.episodes[end.episode].agent for end in two.ends] == [f"a{count - 3}", f"a{count - 1}"]
+    assert [(two.episodes[end.episode].agent, end.outcome) for end in two.ends] == [
+        (f"a{count - 3}", "failure"), (f"a{count - 1}", "failure"),
+    ]  # fmt: skip
+    assert len(one.ends) == MOST_TOGETHER // 2
     assert np.asarray(two.steps["step"]).tolist() == [count - 3, count - 2, count - 1]
     assert two.steps["episode"].tolist() == [0, 1, 2]  # type: ignore[union-attr]
 

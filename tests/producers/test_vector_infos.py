@@ -15,7 +15,7 @@ from producers.isolated_environment import IsolatedEnvironment
 from producers.recording_publisher import MemoryPublisher
 from producers.signal_hooks import SignalHooks
 from producers.step_emitter import StepEmitter
-from producers.vector_signals import VectorInfo, gathered, info_of_slot, with_finals
+from producers.vector_signals import VectorInfo, gathered, has_nan, info_of_slot, with_finals
 from tests.producers.vector_lanes import HOOKS, Lane, by_hand, forward, published
 
 SLOTS, EPISODES = 3, 4
@@ -122,6 +122,24 @@ def test_what_only_the_next_episode_says_is_absent_of_the_last_step() -> None:
     assert info["risk"].tolist() == [None, 0.5]
     assert info["x"].tolist() == [1.0, None]
     assert (info.of_slot(0), info.of_slot(1)) == ({"x": 1.0}, {"risk": 0.5})
+
+
+def test_infos_may_be_dicts_in_dicts() -> None:
+    way = {"p": np.array([1.0, 2.0, 0.0]), "_p": np.array([True, True, False])}
+    last = {"p": np.array([7.0, 0.0, 0.0]), "_p": np.array([True, False, False])}
+    infos = {"way": way, "_way": np.array([True, True, False]), "final_info": {"way": last}}
+    info = VectorInfo(infos, np.array([True, False, False]))
+    assert info["way"]["p"].tolist() == [7.0, 2.0, None]
+    assert [info.of_slot(slot).get("way") for slot in range(3)] == [{"p": 7.0}, {"p": 2.0}, None]
+    assert list(info) == ["way"]
+    assert len(info) == 1
+
+
+@pytest.mark.parametrize("nested", [dict, tuple])
+def test_a_nan_is_found_in_every_part_of_an_observation(nested: type) -> None:
+    parts = (np.zeros((3, 2)), np.array([0.0, np.nan, 0.0]), np.zeros(3, dtype=np.int64))
+    values: Any = parts if nested is tuple else {"a": {"b": parts[1]}, "c": parts[0]}
+    assert has_nan(values, 3).tolist() == [False, True, False]
 
 
 class Counted(Lane):

@@ -18,7 +18,7 @@ class Lane(gymnasium.Env[Any, Any]):
 
     Args:
         number: which lane; no two have the same episodes.
-        fault: (episode, step, what) at which it raises, or has a NaN in its observation or its reward.
+        fault: (episode, step, what) at which it raises, or has a NaN in its observation or an odd reward.
     """
 
     action_space = gymnasium.spaces.Discrete(3)
@@ -54,7 +54,8 @@ class Lane(gymnasium.Env[Any, Any]):
         observation = self._observation()
         if fault == "observation":
             observation[1] = np.nan
-        return observation, float("nan") if fault == "reward" else 1.0, terminated, truncated, info
+        reward = {"reward": float("nan"), "endless reward": float("-inf")}.get(fault, 1.0)
+        return observation, reward, terminated, truncated, info
 
     def _observation(self) -> Any:
         return np.array([self.place, self.taken + 10 * self.episode], dtype=np.float64)
