@@ -142,8 +142,8 @@ class HabitatReporter:
         self._observed_s = None
 
     def begin(self, start: EpisodeStart, traits: Mapping[str, Any]) -> None:
-        """Begins an episode; one that is running ends as aborted."""
-        self.abort()
+        """Begins an episode; one that is running ends as aborted. What was added of its first step is kept."""
+        self.finish("aborted")
         self._signals = EpisodeSignals(self.reading, start.found, start.pose, start.distance_m)
         task = task_id(start.scene, start.episode)
         known = {"task": task, "episode": self._unique(task), "instruction": start.instruction}

@@ -57,6 +57,7 @@ class SimulatorLoop(WatchedEnv):
         Raises:
             MissingHabitatError: habitat-sim is not installed.
         """
+        self._reporter.abort()
         self.goals = goals
         where = getattr(self._watched, "curr_scene_name", "") if scene is None else scene
         start = EpisodeStart(

@@ -14,9 +14,10 @@ from tests.producers.gateway_checks import FakeDelivery, frame_of, gateway_witho
 SECRET = b"GET / HTTP/1.1\r\nAuthorization: Bearer 0123\x00\r\n\r\n"
 
 
-def talk(said: Callable[[int, GatewayApp], Awaitable[None]], **told: Any) -> None:
+def talk(said: Callable[[int, GatewayApp], Awaitable[None]], delivery: FakeDelivery | None = None, **told: Any) -> None:
     async def run() -> None:
-        async with asyncio.timeout(60), gateway_without_kafka(FakeDelivery(), **told) as (_, app, port):
+        there = FakeDelivery() if delivery is None else delivery
+        async with asyncio.timeout(60), gateway_without_kafka(there, **told) as (_, app, port):
             await said(port, app)
 
     asyncio.run(run())
@@ -88,6 +89,50 @@ def test_a_kept_connection_may_be_silent_between_requests_and_no_longer() -> Non
         writer.close()
 
     talk(said, header_timeout_s=0.5)
+
+
+def test_a_kept_connection_that_works_is_never_cut_and_a_half_head_on_it_is() -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        began = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() < began + 1.2:  # three times the silence that is allowed
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            await reader.readuntil(b'"alive"}')
+            await asyncio.sleep(0.05)
+        writer.write(b"GET /healthz HTTP/1.1\r\n")
+        assert await reader.read() == b""
+        writer.close()
+        assert app._metrics.turned_away.labels("too_slow")._value.get() == 1
+
+    talk(said, header_timeout_s=0.4)
+
+
+def test_a_request_may_last_longer_than_a_silence_and_leaves_no_timer_behind() -> None:
+    delivery = FakeDelivery()
+
+    async def said(port: int, app: GatewayApp) -> None:
+        delivery.free.clear()
+        asyncio.get_running_loop().call_later(0.8, delivery.free.set)
+        body = frame_of("robot-1", 0)
+        answer, writer = await speak(port, HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 200")
+        while app.guard._open:  # type: ignore[union-attr]
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.6)  # past the time at which a timer left behind would go off
+        assert app._metrics.turned_away.labels("too_slow")._value.get() == 0
+
+    talk(said, delivery, header_timeout_s=0.4)
+
+
+def test_a_length_that_is_too_large_is_answered_before_the_body_comes() -> None:
+    async def said(port: int, app: GatewayApp) -> None:
+        answer, writer = await speak(port, HEAD + b"Content-Length: 2001\r\n\r\n")
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"body_too_large" in answer
+
+    talk(said, most_body_bytes=2000)
 
 
 HEAD = b"POST /v1/frames HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

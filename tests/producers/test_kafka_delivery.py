@@ -1,8 +1,10 @@
 """The order of frames, with a producer in the place of aiokafka's, so that what Kafka does can be said exactly."""
 
 import asyncio
+import gc
 from typing import Any
 
+import pytest
 from aiokafka.errors import KafkaTimeoutError, MessageSizeTooLargeError  # type: ignore[import-untyped]
 
 from producers.gateway.frame_admission import AdmittedFrame
@@ -56,6 +58,26 @@ def test_what_fails_or_stays_away_later_is_not_acknowledged() -> None:
     producer = FakeProducer({}, {b"2": KafkaTimeoutError(), b"4": MessageSizeTooLargeError()})
     values = [b"1", b"2", b"never", b"4"]
     assert delivered(values, producer) == ([None, NOT_ACKNOWLEDGED, NOT_ACKNOWLEDGED, "refused_by_kafka"], True)
+
+
+def test_what_fails_after_its_answer_is_nobodys_business(caplog: pytest.LogCaptureFixture) -> None:
+    late: list[asyncio.Future[None]] = []
+
+    class LateProducer(FakeProducer):
+        async def send(self, topic: str, value: bytes, key: bytes) -> "asyncio.Future[None]":
+            late.append(asyncio.get_running_loop().create_future())
+            return late[0]
+
+    async def run() -> None:
+        delivery: Any = KafkaDelivery("", "steps", ack_timeout_s=0.01, client_options={})
+        delivery._producer, delivery.problem = LateProducer({}, {}), None
+        assert (await delivery.deliver([AdmittedFrame(0, b"robot", b"1", 1)]))[0][0] == NOT_ACKNOWLEDGED
+        late.pop().set_exception(KafkaTimeoutError())
+        await asyncio.sleep(0)
+        gc.collect()
+
+    asyncio.run(run())
+    assert not caplog.records
 
 
 def test_without_a_connection_nothing_is_acknowledged() -> None:

@@ -199,6 +199,30 @@ def test_dropped_actions_behind_gym_look_like_steps(parts: int) -> None:
     assert not results[0][-1]["springback"]["feedback"]
 
 
+def test_sensors_tell_the_pose_that_has_drifted() -> None:
+    core = LiveEnv()
+    env: Any = disturbed(core, 1.0, kinds=["sensor_noise"], seed=2)
+    core._seen = lambda fresh: {"gps": np.array([1.0, 2.0]), "compass": np.array([0.5])}  # type: ignore[method-assign]
+    dice = NavigationDice(1.0, seed=2, kinds=["sensor_noise"])
+    env.reset()
+    dice.begin("hall.glb/3")
+    for _ in range(50):
+        seen, throw = env.step("turn_left"), dice.throw()
+        assert seen["gps"] == pytest.approx(np.array([1.0, 2.0]) + throw.drift_m)
+        assert seen["compass"] == pytest.approx(0.5 + math.radians(throw.drift_deg))
+
+
+def test_the_drift_shrinks_now_and_then() -> None:
+    dice = NavigationDice(1.0, seed=5, kinds=["sensor_noise"])
+    drifts = [np.hypot(*dice.throw().drift_m) for _ in range(20_000)]
+    step_m = dice.at.drift_m * math.sqrt(2.0)
+    shrunk = [
+        after / before for before, after in pairwise(drifts) if before > 20 * step_m and after < before - 5 * step_m
+    ]
+    assert fmean(shrunk) == pytest.approx(0.3, abs=0.05)
+    assert max(drifts) < 60 * step_m  # so it stays bounded
+
+
 def test_sensors_drift_and_the_world_does_not() -> None:
     core = LiveEnv()
     env: Any = disturbed(core, 1.0, kinds=["sensor_noise"])

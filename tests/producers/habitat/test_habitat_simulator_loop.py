@@ -64,6 +64,7 @@ def test_the_limit_ends_as_timeout_a_reset_as_aborted_and_the_loop_as_it_says(
     play(loop, bare, trace, 3)
     play(loop, bare, trace, 2)
     loop.reset()
+    loop.report(perception_s=0.5)  # of a step that never comes: an episode begins
     play(loop, bare, trace, 1)
     with pytest.raises(SignalError, match="an episode's outcome is one of"):
         loop.end_episode("won")
@@ -75,6 +76,7 @@ def test_the_limit_ends_as_timeout_a_reset_as_aborted_and_the_loop_as_it_says(
     assert emitter.flush()
     assert [end.outcome for end in ends_of(publisher.frames).values()] == ["timeout", "aborted", "failure"]
     assert loop.springback.steps == 6
+    assert not any("perception_s" in row for _, row in rows_of(publisher.frames))
 
 
 @pytest.mark.usefixtures("habitat_sim")

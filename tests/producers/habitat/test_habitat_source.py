@@ -187,6 +187,61 @@ def test_an_episode_with_a_broken_distance_is_quarantined(
     assert list(report.faults.values()) == [1]
 
 
+def test_a_task_that_ends_by_itself_is_no_timeout(
+    lab_traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = [dict(row, done=step == 2) for step, row in enumerate(lab_traces[0][:3])]
+    for make in (FakeEnv, FakeRLEnv):
+        bare: Any = make([trace])
+        core = bare if make is FakeEnv else bare.habitat_env
+        env = watch(bare, emitter, family="nav")
+        play(env, trace, 2)
+        step = core.step
+
+        def fallen(action: Any, core: Any = core, step: Any = step) -> Any:
+            seen = step(action)
+            core.task.is_episode_active = False
+            return seen
+
+        monkeypatch.setattr(core, "step", fallen)
+        env.step(trace[2]["action"])
+    assert emitter.flush()
+    assert [end.outcome for frame in publisher.frames for end in frame.ends] == ["failure"] * 2
+
+
+def test_a_push_between_two_steps_is_no_travel_of_the_agent(
+    lab_traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher
+) -> None:
+    for make in (FakeEnv, FakeRLEnv):
+        bare: Any = make(lab_traces)
+        core = bare if make is FakeEnv else bare.habitat_env
+        env = watch(bare, emitter, family="nav")
+        turn = next(step for step, row in enumerate(lab_traces[0]) if step and "turn" in row["action"])
+        play(env, lab_traces[0], turn)
+        core.sim.state.position = np.asarray(lab_traces[0][turn]["position"]) + 3.0
+        env.step(lab_traces[0][turn]["action"])
+        env.close()
+    assert emitter.flush()
+    travels = column(publisher, "travel")
+    assert travels[turn] == travels[-1] == pytest.approx(3.0 * math.sqrt(3.0))
+
+
+def test_what_an_agent_reported_is_of_one_step_alone(
+    lab_traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher
+) -> None:
+    env = watch(FakeEnv(lab_traces[:1]), emitter, family="nav")
+    env.reset()
+    env.report(perception_s=0.5)
+    env.step(lab_traces[0][0]["action"])
+    env.step(lab_traces[0][1]["action"])
+    env.report(perception_s=0.25)
+    play(env, lab_traces[0], 1)  # a reset in between
+    env.close()
+    assert emitter.flush()
+    perceived = [row.get("perception_s", 0.0) for _, row in rows_of(publisher.frames)]
+    assert np.nan_to_num(perceived).tolist() == [0.5, 0.0, 0.0]
+
+
 def without_measures(trace: Trace, *steps: int) -> Trace:
     return [{**row, "metrics": {"num_steps": 1}} if step in steps else row for step, row in enumerate(trace)]
 

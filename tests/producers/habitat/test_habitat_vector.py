@@ -143,6 +143,51 @@ def test_a_paused_environment_keeps_its_episode_and_its_name(
     assert agents == {"habitat-1": "success", "habitat-0": "success"}
 
 
+def test_several_paused_environments_come_back_to_their_places_and_close_aborts_all(
+    traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher
+) -> None:
+    envs = watched(FakeVectorEnv([FakeRLEnv([trace]) for trace in traces]), emitter)
+    envs.reset()
+    for index in range(3):
+        envs.step_at(index, INDEX[traces[index][0]["action"]])
+    envs.pause_at(0)
+    envs.pause_at(1)  # the third
+    assert [report.steps for report in envs.springback] == [1, 1, 1]
+    envs.step_at(0, INDEX[traces[1][1]["action"]])
+    envs.resume_all()
+    assert [report.steps for report in envs.springback] == [1, 2, 1]
+    envs.pause_at(2)
+    envs.close()
+    assert emitter.flush()
+    assert {key: end.outcome for key, end in ends_of(publisher.frames).items()} == dict.fromkeys(
+        ("house_a.glb/0", "house_a.glb/1", "house_a.glb/2"), "aborted"
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "limit", "outcome"),
+    [
+        ({}, None, "timeout"),  # nothing else can have ended it
+        ({"force_terminate": True}, None, "failure"),
+        ({"does_want_terminate": 1.0}, None, "failure"),
+        ({"does_want_terminate": 1.0}, 3, "failure"),
+        ({}, 4, "failure"),
+        ({"success": 1.0}, 3, "success"),
+    ],
+)
+def test_how_an_end_is_told_that_says_no_more_than_done(
+    traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher, more: Any, limit: Any, outcome: str
+) -> None:
+    trace = [dict(row, done=step == 2) for step, row in enumerate(traces[0][:3])]
+    trace[-1]["metrics"] = {**trace[-1]["metrics"], **more}
+    envs = watched(FakeVectorEnv([FakeRLEnv([trace])]), emitter, max_steps=limit)
+    envs.reset()
+    for row in trace:
+        envs.step_at(0, INDEX[row["action"]])
+    assert emitter.flush()
+    assert [end.outcome for end in ends_of(publisher.frames).values()] == [outcome]
+
+
 def test_actions_without_known_names_stay_numbers_and_a_limit_tells_a_timeout(
     traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher
 ) -> None:
