@@ -1,6 +1,5 @@
 """Infos in the same-step mode in every form in which vector environments give the ended episode's own."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -16,20 +15,9 @@ from producers.recording_publisher import MemoryPublisher
 from producers.signal_hooks import SignalHooks
 from producers.step_emitter import StepEmitter
 from producers.vector_signals import VectorInfo, gathered, has_nan, info_of_slot, with_finals
-from tests.producers.vector_lanes import HOOKS, Lane, by_hand, forward, published
+from tests.producers.vectors.vector_lanes import HOOKS, Lane, by_hand, forward, published
 
 SLOTS, EPISODES = 3, 4
-
-
-@pytest.fixture
-def publisher() -> MemoryPublisher:
-    return MemoryPublisher()
-
-
-@pytest.fixture
-def emitter(publisher: MemoryPublisher) -> Iterator[StepEmitter]:
-    with StepEmitter(publisher, producer="fleet", clock=lambda: 1_800_000_000.0) as emitter:
-        yield emitter
 
 
 class OneByOne(VectorWrapper[Any, Any, Any, Any, Any]):

@@ -1,29 +1,16 @@
 """What the episodes of a vector's slots are called and begin with, and where they begin."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pytest
 from gymnasium.vector import SyncVectorEnv
 
 from producers.gymnasium_vector import SpringbackVectorWrapper
 from producers.recording_publisher import MemoryPublisher
 from producers.signal_hooks import SignalHooks
 from producers.step_emitter import StepEmitter
-from tests.producers.vector_lanes import Lane
-
-
-@pytest.fixture
-def publisher() -> MemoryPublisher:
-    return MemoryPublisher()
-
-
-@pytest.fixture
-def emitter(publisher: MemoryPublisher) -> Iterator[StepEmitter]:
-    with StepEmitter(publisher, producer="fleet", clock=lambda: 1_800_000_000.0) as emitter:
-        yield emitter
+from tests.producers.vectors.vector_lanes import Lane
 
 
 def vector(emitter: StepEmitter, **options: Any) -> SpringbackVectorWrapper:

@@ -1,7 +1,7 @@
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,22 +15,11 @@ from producers.gymnasium_wrapper import SpringbackWrapper
 from producers.isolated_environment import IsolatedEnvironment, isolated
 from producers.recording_publisher import MemoryPublisher
 from producers.step_emitter import StepEmitter
-from tests.producers.vector_lanes import HOOKS, Lane, Played, by_hand, forward, published
+from tests.producers.vectors.vector_lanes import HOOKS, Lane, Played, by_hand, forward, published
 
 SLOTS = 3
 FAULT = (1, 1, "raise")
 Make = Callable[[], gymnasium.Env[Any, Any]]
-
-
-@pytest.fixture
-def publisher() -> MemoryPublisher:
-    return MemoryPublisher()
-
-
-@pytest.fixture
-def emitter(publisher: MemoryPublisher) -> Iterator[StepEmitter]:
-    with StepEmitter(publisher, producer="fleet", clock=lambda: 1_800_000_000.0) as emitter:
-        yield emitter
 
 
 def lanes() -> list[Make]:

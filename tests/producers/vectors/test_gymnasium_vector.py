@@ -1,5 +1,5 @@
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,23 +13,12 @@ from producers.gymnasium_vector import SpringbackVectorWrapper
 from producers.recording_publisher import MemoryPublisher
 from producers.signal_hooks import SignalHooks
 from producers.step_emitter import StepEmitter
-from tests.producers.vector_lanes import HOOKS, Lane, Played, by_hand, forward, published
+from tests.producers.vectors.vector_lanes import HOOKS, Lane, Played, by_hand, forward, published
 
 SLOTS, EPISODES = 3, 4
 MODES = ["NextStep", "SameStep", "Disabled"]
 KINDS = [SyncVectorEnv, AsyncVectorEnv, partial(AsyncVectorEnv, shared_memory=False)]
 Make = Callable[[], gymnasium.Env[Any, Any]]
-
-
-@pytest.fixture
-def publisher() -> MemoryPublisher:
-    return MemoryPublisher()
-
-
-@pytest.fixture
-def emitter(publisher: MemoryPublisher) -> Iterator[StepEmitter]:
-    with StepEmitter(publisher, producer="fleet", clock=lambda: 1_800_000_000.0) as emitter:
-        yield emitter
 
 
 def lanes(**faults: Any) -> list[Make]:
