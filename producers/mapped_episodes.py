@@ -149,7 +149,7 @@ class EpisodeAssembler:
         told: list[MappedReport] = []
         for agent in self._agents.values():
             silent_s = now_s - agent.seen_s
-            if silent_s > 0.0 and math.isfinite(silent_s):
+            if math.isfinite(silent_s):  # it has said something
                 told += self._told(agent, agent.advance(agent.clock.now_s + silent_s))
         return told
 

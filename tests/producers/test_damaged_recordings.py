@@ -1,10 +1,14 @@
 """Recordings as the field leaves them: cut off, without an index, damaged in the middle."""
 
+import io
 from pathlib import Path
 
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 
+from producers.recording_formats.open_recording import MOST_TOPICS_NAMED, OpenRecording
+from producers.recording_formats.rosbag2_messages import bag_files
+from tests.producers import robot_logs
 from tests.producers.recording_writers import (
     SAID,
     STEPS,
@@ -85,6 +89,20 @@ def test_topics_that_are_lost_are_told_once_each(write: Write, tmp_path: Path) -
     frames, unreadable = frames_of([path], mapping)
     assert not frames
     assert 1 <= [part.reason for part in unreadable].count("unknown_channel") <= 5
+
+
+def test_the_files_of_a_bag_come_in_the_order_in_which_they_were_written(tmp_path: Path) -> None:
+    names = [f"run_{number}.db3" for number in range(12)]
+    for name in reversed(names):
+        (tmp_path / name).touch()
+    assert [file.name for file in bag_files(tmp_path)] == names
+
+
+def test_topics_that_nobody_reads_are_not_all_kept() -> None:
+    recording = OpenRecording(Path("run"), "run", io.BytesIO(), robot_logs.mapping(), lambda part: None)
+    assert not any(recording.wants(f"camera/{number}") for number in range(1000))
+    assert recording.wants("position")
+    assert len(recording.topics) == MOST_TOPICS_NAMED + 1
 
 
 def test_a_table_that_was_cut_off(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import random
 import sys
 from pathlib import Path
@@ -9,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from producers.errors import MappingError
-from producers.mapped_recordings import check_without_mapping, read_recordings
+from producers.mapped_recordings import STEPS_PER_FRAME, check_without_mapping, read_recordings
+from producers.missing_extra import MissingExtraError
 from producers.recorded_frames import RecordedFrames
 from producers.recording_reader import UnreadablePart
 from producers.signal_mapping import parse_mapping
+from producers.sources import find_source
 from stream_processors import in_memory_driver
 from stream_processors.resilience.resilience_config import ResilienceConfig
 from tests.producers import robot_logs
@@ -72,6 +75,24 @@ def test_messages_that_are_late_are_put_in_order(write: Write, tmp_path: Path) -
     assert not unreadable
     assert steps_in(frames) == STEPS
     assert ends_in(frames) == ["success"] * MISSIONS
+
+
+def test_frames_are_of_a_second_or_of_64_steps(tmp_path: Path) -> None:
+    path, mapping = json_lines(tmp_path, SAID)
+    for scale, most in ((1.0, 4), (1e-3, STEPS_PER_FRAME)):
+        rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+        robot_logs.write_json_lines(tmp_path / "scaled", [row | {"time": 1.79e9 + row["time"] * scale} for row in rows])
+        frames, _ = frames_of([tmp_path / "scaled"], mapping)
+        assert max(frame.n_steps for frame in frames) <= most
+        assert steps_in(frames) == STEPS
+
+
+def test_a_source_whose_package_is_missing_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aiomqtt", None)
+    for module in [name for name in sys.modules if name.startswith("producers.mqtt_")]:
+        monkeypatch.delitem(sys.modules, module)
+    with pytest.raises(MissingExtraError, match=r'pip install "springback\[mqtt\]"'):
+        find_source("mqtt", "bridge").load()
 
 
 def test_lines_that_are_no_records_are_told(tmp_path: Path) -> None:

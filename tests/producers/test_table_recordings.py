@@ -1,5 +1,6 @@
 """Tables as people write them: blanks in headings, cells that are empty, times of every kind."""
 
+import csv
 import datetime
 from pathlib import Path
 
@@ -47,6 +48,16 @@ def test_csv_by_hand(joint: str, tmp_path: Path) -> None:
     assert steps_in(frames) == 3  # the last row has a cell too many
     assert {frame.producer for frame in frames} == {"arm, left"}
     assert "wrong_number_of_cells" in told
+
+
+def test_csv_with_a_mark_of_byte_order_and_a_cell_that_never_ends(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    rows = [f"{T0_S + n},a,0.5" for n in range(4)]
+    rows[1] = f"{T0_S + 1},{'x' * (csv.field_size_limit() + 1)},0.5"
+    path.write_text("\n".join(["at,robot,done", *rows]) + "\n", encoding="utf-8-sig")
+    frames, told = read(path)
+    assert cells_of(frames, "time_s") == [T0_S, T0_S + 2, T0_S + 3]
+    assert told[0] == "unreadable_row"
 
 
 NS = pyarrow.array([(T0_S + n) * 10**9 + 7 for n in range(4)], pyarrow.timestamp("ns"))
