@@ -81,18 +81,17 @@ def test_frames_are_of_a_second_or_of_64_steps(tmp_path: Path) -> None:
     path, mapping = json_lines(tmp_path, SAID)
     for scale, most in ((1.0, 4), (1e-3, STEPS_PER_FRAME)):
         rows = [json.loads(line) for line in path.read_bytes().splitlines()]
-        robot_logs.write_json_lines(tmp_path / "scaled", [row | {"time": 1.79e9 + row["time"] * scale} for row in rows])
+        robot_logs.write_json_lines(tmp_path / "scaled", [row | {"id": 0, "time": row["time"] * scale} for row in rows])
         frames, _ = frames_of([tmp_path / "scaled"], mapping)
         assert max(frame.n_steps for frame in frames) <= most
         assert steps_in(frames) == STEPS
 
 
 def test_a_source_whose_package_is_missing_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "aiomqtt", None)
-    for module in [name for name in sys.modules if name.startswith("producers.mqtt_")]:
-        monkeypatch.delitem(sys.modules, module)
-    with pytest.raises(MissingExtraError, match=r'pip install "springback\[mqtt\]"'):
-        find_source("mqtt", "bridge").load()
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.delitem(sys.modules, "producers.gymnasium_wrapper", raising=False)
+    with pytest.raises(MissingExtraError, match=r'pip install "springback\[gymnasium\]"'):
+        find_source("gymnasium", "wrapper").load()
 
 
 def test_lines_that_are_no_records_are_told(tmp_path: Path) -> None:
