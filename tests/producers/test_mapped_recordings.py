@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import producers
 from producers.errors import MappingError
 from producers.mapped_recordings import STEPS_PER_FRAME, check_without_mapping, read_recordings
 from producers.missing_extra import MissingExtraError
 from producers.recorded_frames import RecordedFrames
 from producers.recording_reader import UnreadablePart
 from producers.signal_mapping import parse_mapping
-from producers.sources import find_source
+from producers.sources import Source
 from stream_processors import in_memory_driver
 from stream_processors.resilience.resilience_config import ResilienceConfig
 from tests.producers import robot_logs
@@ -87,11 +88,15 @@ def test_frames_are_of_a_second_or_of_64_steps(tmp_path: Path) -> None:
         assert steps_in(frames) == STEPS
 
 
-def test_a_source_whose_package_is_missing_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gymnasium", None)
-    monkeypatch.delitem(sys.modules, "producers.gymnasium_wrapper", raising=False)
-    with pytest.raises(MissingExtraError, match=r'pip install "springback\[gymnasium\]"'):
-        find_source("gymnasium", "wrapper").load()
+def test_a_source_whose_package_is_missing_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producers, "__path__", [*producers.__path__, str(tmp_path)])
+    (tmp_path / "toy_source.py").write_text("import not_there.at_all\n")
+    source = Source("toy", "recording", "toy_source:read_messages", "toys", "not_there", "a toy")
+    assert source.missing == ("not_there",)
+    with pytest.raises(MissingExtraError, match=r'pip install "springback\[toys\]"'):
+        source.load()
+    with pytest.raises(ModuleNotFoundError, match="not_there"):  # a fault of its own is no missing extra
+        source._replace(needs="something_else").load()
 
 
 def test_lines_that_are_no_records_are_told(tmp_path: Path) -> None:
