@@ -1,5 +1,5 @@
 # Everything that a fresh machine needs is set up on the way: .venv with all extras, for the real Kafka Java and
-# Maven, and for the tests Prometheus, Alertmanager and Chromium.
+# Maven, and for the tests Prometheus, Alertmanager, Chromium, ROS 1 and mosquitto.
 #
 #   make demo                        the whole pipeline on this machine, with BabyAI agents as the source
 #   make demo SOURCE=habitat         the same with recorded Habitat episodes
@@ -22,7 +22,7 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do 
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check bench clean java java-if-possible monitoring-if-possible
+.PHONY: help venv demo test check bench clean java java-if-possible monitoring-if-possible sources-if-possible
 
 help:
 	@sed -n '4,10s/^# *//p' Makefile
@@ -39,7 +39,7 @@ $(INSTALLED): pyproject.toml
 demo: $(INSTALLED) $(if $(filter kafka,$(BROKER)),java)
 	$(BIN)/springback demo --broker '$(BROKER)' --source '$(SOURCE)' $(ARGS)
 
-test: $(INSTALLED) java-if-possible monitoring-if-possible
+test: $(INSTALLED) java-if-possible monitoring-if-possible sources-if-possible
 	$(BIN)/python -m pytest $(ARGS)
 
 check: $(INSTALLED)
@@ -56,12 +56,8 @@ java:
 	@deploy/ensure_tools.sh java
 
 # Without them the tests on the real Kafka are skipped, which CI does not accept.
-java-if-possible:
-	@deploy/ensure_tools.sh java || { test -z "$$CI" && echo 'Going on: the tests on the real Kafka will be skipped.' >&2; }
-
-monitoring-if-possible:
-	@deploy/ensure_tools.sh monitoring || { test -z "$$CI" && \
-		echo 'Going on: the tests on the real Prometheus, Alertmanager and Chromium will be skipped.' >&2; }
+java-if-possible monitoring-if-possible sources-if-possible: %-if-possible:
+	@deploy/ensure_tools.sh $* || { test -z "$$CI" && echo 'Going on: the tests that need them will be skipped.' >&2; }
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

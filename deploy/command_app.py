@@ -9,17 +9,20 @@ from deploy.commands import (
     alerts,
     annotate,
     baseline,
+    bridge,
     compare,
     dashboards,
     demo,
     evaluate,
     export,
     fit_value,
+    gateway,
     judge,
     live,
     record,
     replay,
     schema,
+    sources,
     topics,
     up,
     worker,
@@ -30,7 +33,7 @@ _ABOUT = """Live resilience telemetry for embodied agents: from step events on K
 Start with `springback demo`: it runs the whole pipeline on this machine and ends by itself."""
 
 _ENDS = """Exit codes: 0 all went well; 1 a finding, or the run failed; 2 wrong usage or bad input; 130 after Ctrl-C
-(0 for `up`, `worker`, `export`, `live` and `annotate`, which run until then).
+(0 for services such as `up`, `worker`, `export` and `live`, which run until then).
 
 Kafka is at --broker, else at SPRINGBACK_BROKER, else at 127.0.0.1:9092. SPRINGBACK_DEBUG=1 shows tracebacks."""
 
@@ -49,10 +52,18 @@ def build_app() -> typer.Typer:
     app.callback()(_global_options)
     for panel, commands in {
         "On one machine": (demo.demo, up.up),
-        "The parts": (worker.worker, judge.judge, export.export, live.live, topics.topics),
+        "The parts": (
+            bridge.bridge,
+            gateway.gateway,
+            worker.worker,
+            judge.judge,
+            export.export,
+            live.live,
+            topics.topics,
+        ),
         "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare, fit_value.fit_value),
         "Monitoring": (annotate.annotate,),
-        "Reference": (schema.schema,),
+        "Reference": (sources.sources, schema.schema),
     }.items():
         for command in commands:
             app.command(rich_help_panel=panel)(command)

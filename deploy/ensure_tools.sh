@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Sees to it that programs which are no Python packages are there. Usage: ensure_tools.sh java|monitoring
+# Sees to it that programs which are no Python packages are there. Usage: ensure_tools.sh java|monitoring|sources
 #   java        Java 17 or newer and Maven, for the real Apache Kafka on this machine
 #   monitoring  Prometheus, Alertmanager and Chromium, for the tests of the monitoring
+#   sources     ROS 1 and mosquitto, for the tests of the sources
 # Installs them as root on Debian and Ubuntu; elsewhere says what is missing, and exits with 1.
 set -euo pipefail
 
 has() { command -v "$1" >/dev/null; }
+
+# Where the bridge looks for it (producers/ros_imports.py).
+has_rospy() { compgen -G '/usr/lib/python3/dist-packages/rospy' || compgen -G '/opt/ros/*/lib/python3/dist-packages/rospy'; } >/dev/null
 
 java_major() {
     local version
@@ -28,6 +32,11 @@ missing() {
             echo "Alertmanager (with amtool):prometheus-alertmanager"
         fi
         if ! { has chromium || has chromium-browser || has google-chrome; }; then echo "Chromium:chromium"; fi
+        ;;
+    sources)
+        if ! has rosmaster; then echo "ROS 1 (rosmaster):ros-core"; fi
+        if ! has_rospy; then echo "rospy:python3-rospy"; fi
+        if ! { has mosquitto || [ -x /usr/sbin/mosquitto ]; }; then echo "mosquitto:mosquitto"; fi
         ;;
     esac
 }
@@ -59,8 +68,8 @@ names() { missing "$1" | cut -d: -f1 | paste -sd, | sed 's/,/, /g'; }
 packages() { missing "$1" | cut -d: -f2; }
 
 group=${1:-}
-if [ "$group" != java ] && [ "$group" != monitoring ]; then
-    sed -n '2,4s/^# *//p' "$0" >&2
+if [ "$group" != java ] && [ "$group" != monitoring ] && [ "$group" != sources ]; then
+    sed -n '2,5s/^# *//p' "$0" >&2
     exit 2
 fi
 if [ -z "$(missing "$group")" ]; then exit 0; fi
@@ -72,7 +81,7 @@ if [ "$(id -u)" -eq 0 ] && has apt-get; then
     mapfile -t wanted < <(packages "$group")
     without_services apt-get install -y -qq --no-install-recommends "${wanted[@]}" >/dev/null
     # Nor shall they come up with the machine.
-    for service in prometheus prometheus-alertmanager; do
+    for service in prometheus prometheus-alertmanager mosquitto; do
         if printf '%s\n' "${wanted[@]}" | grep -qx "$service" && has systemctl; then
             systemctl disable --quiet "$service" || true
         fi
@@ -90,6 +99,10 @@ if [ -n "$(missing "$group")" ]; then
         monitoring)
             echo "The tests of the monitoring need them. Debian, Ubuntu: sudo apt-get install" \
                 "$(packages monitoring | paste -sd' '); macOS: brew install prometheus alertmanager, and a Chromium"
+            ;;
+        sources)
+            echo "The tests of the sources need them. Debian 12: sudo apt-get install $(packages sources | paste -sd' ');" \
+                "elsewhere ROS Noetic, and mosquitto (macOS: brew install mosquitto)"
             ;;
         esac
     } >&2

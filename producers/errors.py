@@ -31,3 +31,7 @@ class PublishError(ProducerError):
 
 class FrameRefusedError(PublishError):
     """A frame that will never be accepted (too large, say): trying again is of no use."""
+
+
+class MappingError(ProducerError, ValueError):
+    """A mapping file says something that cannot be: the message names the file and the key."""

@@ -34,8 +34,36 @@ class ReportedEnd(NamedTuple):
     navigation: NavigationOutcome | None
 
 
-def build_frame(producer: str, session: str, reports: Sequence[ReportedStep | ReportedEnd]) -> StepFrame:
-    """The frame of these reports, in their order. A signal that no step has makes no column."""
+class ReportedBatch(NamedTuple):
+    """Steps that several episodes took together, and the ends among them: a frame of its own, in columns already.
+
+    `steps["episode"]` and the ends index `headers`.
+    """
+
+    headers: tuple[EpisodeHeader, ...]
+    steps: dict[str, StepColumn]
+    ends: tuple[EpisodeEnd, ...]
+
+
+Report = ReportedStep | ReportedEnd | ReportedBatch
+
+
+def steps_and_ends(report: Report) -> tuple[int, int]:
+    """How many steps and how many ends a report holds."""
+    if isinstance(report, ReportedBatch):
+        return len(report.steps["episode"]) if report.steps else 0, len(report.ends)
+    return (0, 1) if isinstance(report, ReportedEnd) else (1, 0)
+
+
+def build_frame(producer: str, session: str, reports: Sequence[Report]) -> StepFrame:
+    """The frame of these reports, in their order; a batch comes alone. A signal that no step has makes no column."""
+    if isinstance(reports[0], ReportedBatch):
+        batch = reports[0]
+        return StepFrame(producer=producer, session=session, episodes=batch.headers, steps=batch.steps, ends=batch.ends)
+    return _gathered(producer, session, [report for report in reports if not isinstance(report, ReportedBatch)])
+
+
+def _gathered(producer: str, session: str, reports: Sequence[ReportedStep | ReportedEnd]) -> StepFrame:
     places: dict[int, int] = {}
     headers: list[EpisodeHeader] = []
     for report in reports:

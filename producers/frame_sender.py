@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from producers.errors import FrameRefusedError
-from producers.frame_building import ReportedEnd, ReportedStep, build_frame
+from producers.frame_building import Report, ReportedBatch, ReportedEnd, ReportedStep, build_frame
 from producers.frame_encoding import encode_msgpack
 from producers.frame_publisher import FramePublisher
 from producers.step_buffer import PublishedFrame, StepBuffer
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 MAX_UNSETTLED_FRAMES = 256
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.1, 5.0
 
-Reports = list[ReportedStep | ReportedEnd]
+Reports = list[Report]
 
 
 class EmitterReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +107,15 @@ class FrameSender:
                 if self._buffer.waiting_steps == self._max_steps:
                     self._changed.notify_all()
 
+    def add_batch(self, batch: ReportedBatch) -> None:
+        """Takes a batch in, or drops and counts what of it there is no room for. It is sent at once, as one frame."""
+        with self._changed:
+            steps, ends = self._buffer.add_batch(batch)
+            self._steps_dropped += steps
+            self._ends_dropped += ends
+            self._urgent = True
+            self._changed.notify_all()
+
     def flush(self, timeout_s: float) -> bool:
         """Sends what waits and waits for the acknowledgements; whether all came within `timeout_s`."""
         deadline = time.monotonic() + timeout_s
@@ -174,10 +183,17 @@ class FrameSender:
         return reports
 
     def _send(self, reports: Reports) -> None:
-        frame_bytes = encode_msgpack(build_frame(self._producer, self._session, reports))
+        refusal: FrameRefusedError | None = None
+        try:
+            frame_bytes = encode_msgpack(build_frame(self._producer, self._session, reports))
+        except Exception as error:  # what the checks have let through must not end the thread either
+            frame_bytes, refusal = b"", FrameRefusedError(f"{type(error).__name__}: {error}")
         with self._changed:
             frame = self._buffer.frame_of(frame_bytes, reports)
-        self._publish(frame)
+        if refusal is None:
+            self._publish(frame)
+        else:
+            self._settle(frame, refusal)
 
     def _publish(self, frame: PublishedFrame) -> None:
         settle = partial(self._settle, frame)

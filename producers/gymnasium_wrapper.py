@@ -20,9 +20,8 @@
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 
-from producers.errors import SignalError
 from producers.missing_extra import MissingExtraError
-from producers.signal_hooks import SIGNAL_NAMES, SignalHooks, StepContext, plain_value
+from producers.signal_hooks import ABORTED, SignalHooks, StepContext, check_signal_names, plain_value
 from producers.step_emitter import EpisodeHandle, StepEmitter
 
 try:
@@ -30,15 +29,16 @@ try:
     from gymnasium.error import ResetNeeded
     from gymnasium.wrappers import Autoreset
 except ImportError as error:
-    raise MissingExtraError(extra="babyai", cause=error) from error
+    raise MissingExtraError(extra="gymnasium", cause=error) from error
 
 
 class SpringbackWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     """A Gymnasium wrapper that reports each step to an emitter and changes nothing of what the environment does.
 
     A reset begins an episode. Termination ends it as success or failure (see `SignalHooks.success`), truncation as
-    timeout, a reset or a close in its midst as aborted. Around Gymnasium's `Autoreset` the step that only resets is
-    not reported. Put it outside of the wrappers that change rewards, actions or the episode's end.
+    timeout, a reset or a close in its midst as aborted, and so does the death of an `isolated` environment. Around
+    Gymnasium's `Autoreset` the step that only resets is not reported. Put it outside of the wrappers that change
+    rewards, actions or the episode's end.
 
     Args:
         env: the environment; one, not a vector of them.
@@ -93,10 +93,7 @@ class SpringbackWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         Raises:
             SignalError: a signal is not known.
         """
-        for name in signals:
-            if name not in SIGNAL_NAMES:
-                message = f"there is no signal {name!r}; the signals are {', '.join(SIGNAL_NAMES)}"
-                raise SignalError(message)
+        check_signal_names(signals)
         self._reported.update(signals)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -120,30 +117,26 @@ class SpringbackWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._episode is None:
             self._begin(info)
             return observation, reward, terminated, truncated, info
+        if truncated and info.get(ABORTED):
+            self._abort()
+            return observation, reward, terminated, truncated, info
         context = StepContext(self.env, action, observation, reward, terminated, truncated, info, self._steps)
         signals = self._hooks.signals(context)
         if self._reported:
             signals.update({name: plain_value(value) for name, value in self._reported.items()})
             self._reported.clear()
-        now_s = None if self._clock is None else self._clock()
-        self._episode.step(step=self._steps, time_s=now_s, **signals)
+        self._episode.step(step=self._steps, time_s=self._now_s(), **signals)
         self._steps += 1
         if terminated or truncated:
-            self._end(self._outcome(context, signals), self._hooks.read("navigation", context))
+            outcome = self._hooks.outcome(context, signals["progress"])
+            self._episode.end(outcome, self._hooks.read("navigation", context), self._now_s())
+            self._episode = None
         return observation, reward, terminated, truncated, info
 
     def close(self) -> None:
         """Closes the environment; an episode that is running ends as aborted."""
         self._abort()
         super().close()
-
-    def _outcome(self, context: StepContext, signals: dict[str, Any]) -> str:
-        if not context.terminated:
-            return "timeout"
-        success = self._hooks.read("success", context)
-        if success is None:
-            success = signals["progress"] >= 1.0
-        return "success" if success else "failure"
 
     def _begin(self, info: dict[str, Any]) -> None:
         traits = {"episode": str(self._episodes), **self._traits, **self._hooks.traits(info), **self._next_traits}
@@ -154,13 +147,12 @@ class SpringbackWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._steps = 0
 
     def _abort(self) -> None:
-        if self._episode is not None:
-            self._end("aborted", None)
-
-    def _end(self, outcome: str, navigation: Any) -> None:
         episode, self._episode = self._episode, None
         if episode is not None:
-            episode.end(outcome, navigation=navigation, time_s=None if self._clock is None else self._clock())
+            episode.abort(self._now_s())
+
+    def _now_s(self) -> float | None:
+        return None if self._clock is None else self._clock()
 
 
 def _has_autoreset(env: Any) -> bool:

@@ -1,34 +1,59 @@
-"""Recordings as frames that can be gone through more than once, without holding them."""
+"""Recordings as frames that can be gone through more than once, without holding them in memory."""
 
+import struct
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO, Final
 
+from producers.mapped_recordings import Progress, read_recordings
 from producers.recording_reader import ReportUnreadable, UnreadablePart, log_unreadable, read_frames
-from producers.step_frame import StepFrame
+from producers.signal_mapping import SignalMapping
+from producers.step_frame import StepFrame, decode_frame
+
+_LENGTH: Final = struct.Struct("<Q")
 
 
 class RecordedFrames:
-    """The frames of several recordings, as one input in the order given; each time through reads the files anew.
+    """The frames of several recordings, as one input in the order given.
 
-    What can be read only once (standard input, a pipe) is held in memory instead.
+    Step frames are read anew from their files each time through. What can be read only once (standard input, a pipe) is
+    held in memory instead; what a mapping makes of other recordings is made once, and kept in a file of its own.
 
     Args:
-        paths: Files of JSON Lines, plain or gzip; `-` is standard input.
-        report_unreadable: Called for each part that cannot be read, the first time that it is met.
+        paths: files of JSON Lines, plain or gzip; with a mapping, recordings of every format; `-` is standard input.
+        report_unreadable: called for each part that cannot be read, the first time that it is met.
+        mapping: what the messages of recordings mean that hold no step frames.
+        progress: told how far the making of frames by the mapping is.
     """
 
-    def __init__(self, paths: Iterable[str | Path], report_unreadable: ReportUnreadable = log_unreadable) -> None:
+    def __init__(
+        self,
+        paths: Iterable[str | Path],
+        report_unreadable: ReportUnreadable = log_unreadable,
+        mapping: SignalMapping | None = None,
+        progress: Progress = lambda source, share: None,
+    ) -> None:
         self._paths = [str(path) for path in paths]
         self._report_unreadable = report_unreadable
+        self._mapping = mapping
+        self._progress = progress
         self._told: set[UnreadablePart] = set()
         self._held: dict[str, list[StepFrame]] = {}
+        self._made: IO[bytes] | None = None
 
     def __iter__(self) -> Iterator[StepFrame]:
         """All frames that can be read.
 
         Raises:
             OSError: A file cannot be opened.
+            MappingError: A recording is of no known format.
+            MissingExtraError: A package that a format needs is not installed.
         """
+        if self._mapping is not None:
+            yield from self._mapped()
+            return
         for path in self._paths:
             if path != "-" and Path(path).is_file():
                 yield from self._read(path)
@@ -36,6 +61,24 @@ class RecordedFrames:
                 if path not in self._held:
                     self._held[path] = list(self._read(path))
                 yield from self._held[path]
+
+    def _mapped(self) -> Iterator[StepFrame]:
+        if self._made is None:
+            made = tempfile.TemporaryFile(prefix="springback-")
+            weakref.finalize(self, made.close)
+            for recorded in read_recordings(self._paths, self._mapping, self._report_once, self._progress):
+                made.write(_LENGTH.pack(len(recorded.data)) + recorded.data)
+            self._made = made
+        place = 0
+        while True:
+            self._made.seek(place)
+            head = self._made.read(_LENGTH.size)
+            if len(head) < _LENGTH.size:
+                return
+            (length,) = _LENGTH.unpack(head)
+            data = self._made.read(length)
+            place = self._made.tell()
+            yield decode_frame(data)
 
     def _read(self, path: str) -> Iterator[StepFrame]:
         return (recorded.frame for recorded in read_frames([path], self._report_once))

@@ -44,8 +44,9 @@ class UnreadablePart:
     detail: str
 
     def __str__(self) -> str:
-        """As an editor can jump to it."""
-        return f"{self.source}:{self.line}: {self.reason}: {self.detail}"
+        """As an editor can jump to it; line 0 stands for the whole."""
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{place}: {self.reason}: {self.detail}"
 
 
 ReportUnreadable = Callable[[UnreadablePart], None]
@@ -73,15 +74,21 @@ def read_frames(
     """
     for path in paths:
         with _open_recording(path) as (stream, source):
-            for number, line in _lines(stream, source, report_unreadable):
-                try:
-                    frame = decode_frame(line)
-                except UnreadableFrameError as error:
-                    report_unreadable(
-                        UnreadablePart(source, number, error.reason, str(error).removeprefix(f"{error.reason}: "))
-                    )
-                else:
-                    yield RecordedFrame(line, source, number, frame)
+            yield from frames_of(recording_lines(stream, source, report_unreadable), source, report_unreadable)
+
+
+def frames_of(
+    lines: Iterable[tuple[int, bytes]], source: str, report_unreadable: ReportUnreadable
+) -> Iterator[RecordedFrame]:
+    """The frames that numbered lines of a recording hold."""
+    for number, line in lines:
+        try:
+            frame = decode_frame(line)
+        except UnreadableFrameError as error:
+            detail = str(error).removeprefix(f"{error.reason}: ")
+            report_unreadable(UnreadablePart(source, number, error.reason, detail))
+        else:
+            yield RecordedFrame(line, source, number, frame)
 
 
 def count_lines(paths: Iterable[str | Path]) -> int | None:
@@ -96,7 +103,7 @@ def count_lines(paths: Iterable[str | Path]) -> int | None:
     count = 0
     for path in paths:
         with _open_recording(path) as (stream, source):
-            count += sum(1 for _ in _lines(stream, source, lambda part: None))
+            count += sum(1 for _ in recording_lines(stream, source, lambda part: None))
     return count
 
 
@@ -113,7 +120,7 @@ def _decompressed(raw: io.BufferedReader) -> io.BufferedIOBase:
     return gzip.GzipFile(fileobj=raw) if raw.peek(1)[:1] == _GZIP_FIRST_BYTE else raw
 
 
-def _lines(stream: io.BufferedIOBase, source: str, report: ReportUnreadable) -> Iterator[tuple[int, bytes]]:
+def recording_lines(stream: io.BufferedIOBase, source: str, report: ReportUnreadable) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, without their ends, and their numbers."""
     number = 0
     while True:

@@ -4,7 +4,7 @@ A hook is a callable of a `StepContext`. None as a result leaves the signal out.
 key of its name in `info`, and is left out where there is none; only `progress` must come from somewhere.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,11 +13,17 @@ import numpy as np
 from producers.errors import SignalError
 
 SUCCESS_KEYS = ("success", "is_success")
+ABORTED = "aborted"
+"""True in the info of a last step that is no step of the task: the environment died of it (see `isolated`)."""
+ABORT_REASON = "abort_reason"
 
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
     """A step that has just been taken, as the hooks see it.
+
+    In a vector environment all of it but `env` is arrays over the slots when a step's signals are asked for; for an
+    episode's outcome it is of one slot.
 
     Attributes:
         env: the wrapped environment.
@@ -34,10 +40,10 @@ class StepContext:
     action: Any
     observation: Any
     reward: Any
-    terminated: bool
-    truncated: bool
+    terminated: Any
+    truncated: Any
     info: Mapping[str, Any]
-    step: int
+    step: Any
 
 
 Hook = Callable[[StepContext], Any]
@@ -55,7 +61,8 @@ def _progress_from_info(context: StepContext) -> Any:
     raise SignalError(message)
 
 
-def _action_text(context: StepContext) -> str | None:
+def action_text(context: StepContext) -> str | None:
+    """The action where it is a text or a whole number, the default of `SignalHooks.action`."""
     action = context.action
     if isinstance(action, str):
         return action
@@ -98,7 +105,7 @@ class SignalHooks:
     retries: Hook | None = None
     risk: Hook | None = None
     violation: Hook | None = None
-    action: Hook = _action_text
+    action: Hook = action_text
     feedback: Hook | None = None
     success: Hook = _success_from_info
     navigation: Hook | None = None
@@ -109,6 +116,15 @@ class SignalHooks:
         read = {name: plain_value(self.read(name, context)) for name in SIGNAL_NAMES}
         return {name: value for name, value in read.items() if value is not None}
 
+    def outcome(self, context: StepContext, progress: float) -> str:
+        """How an episode that is at its end with this step ended."""
+        if not context.terminated:
+            return "timeout"
+        success = self.read("success", context)
+        if success is None:
+            success = progress >= 1.0
+        return "success" if success else "failure"
+
     def read(self, name: str, context: StepContext) -> Any:
         """What the hook of this name says of a step; None where there is nothing to say."""
         hook: Hook | None = getattr(self, name)
@@ -117,6 +133,14 @@ class SignalHooks:
 
 _EPISODE_HOOKS = ("success", "navigation", "traits")
 SIGNAL_NAMES = tuple(field.name for field in fields(SignalHooks) if field.name not in _EPISODE_HOOKS)
+
+
+def check_signal_names(names: Iterable[str]) -> None:
+    """Raises `SignalError` where a name is no signal's."""
+    for name in names:
+        if name not in SIGNAL_NAMES:
+            message = f"there is no signal {name!r}; the signals are {', '.join(SIGNAL_NAMES)}"
+            raise SignalError(message)
 
 
 def plain_value(value: Any) -> Any:

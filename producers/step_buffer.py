@@ -6,7 +6,7 @@ Plain data without a lock: the emitter holds its own around every call.
 from collections import deque
 from dataclasses import dataclass
 
-from producers.frame_building import ReportedEnd, ReportedStep
+from producers.frame_building import Report, ReportedBatch, ReportedEnd, ReportedStep, steps_and_ends
 
 
 @dataclass(eq=False, slots=True)
@@ -32,7 +32,7 @@ class StepBuffer:
     def __init__(self, max_steps: int, max_ends: int) -> None:
         self._max_steps = max_steps
         self._max_ends = max_ends
-        self._waiting: deque[ReportedStep | ReportedEnd] = deque()
+        self._waiting: deque[Report] = deque()
         self._unsettled: set[PublishedFrame] = set()
         self._failed: list[PublishedFrame] = []
         self._next_number = 0
@@ -77,21 +77,41 @@ class StepBuffer:
         self.ends += 1
         return True
 
-    def take(self, most_steps: int) -> list[ReportedStep | ReportedEnd]:
-        """The oldest reports for a frame of so many steps, with the ends that follow them at once."""
-        taken: list[ReportedStep | ReportedEnd] = []
+    def add_batch(self, batch: ReportedBatch) -> tuple[int, int]:
+        """Takes a batch in, its steps and its ends each as a whole if there is room; how many of them found none."""
+        steps, ends = steps_and_ends(batch)
+        refused_steps = steps if self.steps + steps > self._max_steps else 0
+        refused_ends = ends if self.ends + ends > self._max_ends else 0
+        kept = ReportedBatch(batch.headers, {} if refused_steps else batch.steps, () if refused_ends else batch.ends)
+        if kept.steps or kept.ends:
+            self._waiting.append(kept)
+            self.waiting_steps += steps - refused_steps
+            self.steps += steps - refused_steps
+            self.ends += ends - refused_ends
+        return refused_steps, refused_ends
+
+    def take(self, most_steps: int) -> list[Report]:
+        """The oldest reports for a frame of so many steps, with the ends that follow them at once; or one batch."""
+        taken: list[Report] = []
         room = most_steps
-        while self._waiting and (room or isinstance(self._waiting[0], ReportedEnd)):
+        while self._waiting and not isinstance(self._waiting[0], ReportedBatch):
+            if not room and isinstance(self._waiting[0], ReportedStep):
+                break
             report = self._waiting.popleft()
             room -= isinstance(report, ReportedStep)
             taken.append(report)
         self.waiting_steps -= most_steps - room
+        if self._waiting and not taken:
+            batch = self._waiting.popleft()
+            self.waiting_steps -= steps_and_ends(batch)[0]
+            taken.append(batch)
         return taken
 
-    def frame_of(self, frame_bytes: bytes, reports: list[ReportedStep | ReportedEnd]) -> PublishedFrame:
+    def frame_of(self, frame_bytes: bytes, reports: list[Report]) -> PublishedFrame:
         """The frame made of these reports, which is with the publisher from now on."""
-        steps = sum(isinstance(report, ReportedStep) for report in reports)
-        frame = PublishedFrame(self._next_number, frame_bytes, steps, len(reports) - steps)
+        counts = [steps_and_ends(report) for report in reports]
+        steps, ends = sum(count[0] for count in counts), sum(count[1] for count in counts)
+        frame = PublishedFrame(self._next_number, frame_bytes, steps, ends)
         self._next_number += 1
         self._unsettled.add(frame)
         return frame

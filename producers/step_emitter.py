@@ -16,10 +16,13 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from producers.errors import EmitterStateError, SignalError
 from producers.frame_building import ReportedEnd, ReportedStep
@@ -35,8 +38,9 @@ from producers.signal_checks import (
     checked_step,
     checked_text,
 )
+from producers.steps_together import EndTogether, batches_together
 
-__all__ = ["EmitterReport", "EpisodeHandle", "StepEmitter", "new_session"]
+__all__ = ["EmitterReport", "EndTogether", "EpisodeHandle", "StepEmitter", "new_session"]
 
 EXIT_TIMEOUT_S = 2.0
 
@@ -89,6 +93,14 @@ class EpisodeHandle:
         instant = checked_number("time_s", self._emitter.now_s() if time_s is None else time_s)
         end = ReportedEnd(self.header, checked_outcome(outcome), instant, checked_navigation(navigation))
         self._emitter._add_end(self, end)
+
+    def abort(self, time_s: float | None = None) -> None:
+        """Ends the episode as aborted, unless it is at its end: the emitter's close has aborted it already, say.
+
+        In a forked child it does nothing. So whatever tidies up may call it at any time.
+        """
+        if self._emitter._runs(self):
+            self.end("aborted", time_s=time_s)
 
 
 class StepEmitter:
@@ -163,6 +175,41 @@ class StepEmitter:
             self._open.add(handle)
         return handle
 
+    def step_together(
+        self,
+        episodes: Sequence[EpisodeHandle],
+        steps: npt.NDArray[np.int64],
+        signals: Mapping[str, Any],
+        ends: Sequence[EndTogether] = (),
+        time_s: float | None = None,
+    ) -> None:
+        """Reports one decision cycle of several episodes, of a vector environment say, as one frame that goes at once.
+
+        More than `steps_together.MOST_TOGETHER` episodes are several frames.
+
+        Args:
+            episodes: each of them once.
+            steps: the number of each one's step. They do not move on what `EpisodeHandle.step` counts by itself.
+            signals: `progress` and other columns, see `signal_columns.checked_columns`.
+            ends: which of the episodes end with this step.
+            time_s: the instant of all, s UTC epoch; now by default.
+
+        Raises:
+            SignalError: a signal or an outcome is not known, or has the wrong type or shape.
+            EmitterStateError: an episode or the emitter is at its end, or belongs to another process.
+        """
+        instant = checked_number("time_s", self.now_s() if time_s is None else time_s)
+        batches = batches_together([handle.header for handle in episodes], steps, signals, ends, instant)
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            if not self._open.issuperset(episodes):
+                for handle in episodes:
+                    self._check_running(handle)
+            self._open.difference_update([episodes[end.place] for end in ends])
+            for batch in batches:
+                self._sender.add_batch(batch)
+
     @property
     def report(self) -> EmitterReport:
         """What became of everything that was reported so far."""
@@ -184,11 +231,13 @@ class StepEmitter:
             if self._closed:
                 return
             self._closed = True
-            for handle in self._open:
+            left_open, self._open = self._open, set()
+        try:
+            for handle in left_open:
                 self._sender.add(ReportedEnd(handle.header, "aborted", self.now_s(), None))
-            self._open.clear()
-        self._sender.close(timeout_s)
-        atexit.unregister(self.close)
+        finally:  # the clock of a simulator that is closed, say, cannot be read any more
+            self._sender.close(timeout_s)
+            atexit.unregister(self.close)
 
     def __enter__(self) -> Self:
         """The emitter itself."""
@@ -214,6 +263,9 @@ class StepEmitter:
             self._check_running(handle)
             self._open.remove(handle)
             self._sender.add(end)
+
+    def _runs(self, handle: EpisodeHandle) -> bool:
+        return os.getpid() == self._pid and handle in self._open
 
     def _check_process(self) -> None:
         # Before any lock: in a forked child it may be held for ever, and the sender's thread is not there.

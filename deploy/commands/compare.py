@@ -8,10 +8,13 @@ import typer
 
 from deploy.commands.baseline_file import read_baseline
 from deploy.commands.left_out import LeftOut
+from deploy.commands.reading_progress import reading_progress
 from deploy.commands.shared_options import (
+    MappingOption,
     RecordingsArgument,
     SettingsOption,
     ValueModelOption,
+    read_mapping_option,
     read_value_option,
     stream_settings,
 )
@@ -62,6 +65,7 @@ def compare(
             help="Write the comparison as JSON; - is standard output, in place of the table.",
         ),
     ] = None,
+    mapping: MappingOption = None,
     value_model: ValueModelOption = None,
     settings: SettingsOption = None,
 ) -> None:
@@ -77,7 +81,7 @@ def compare(
     from rich.console import Console
 
     from deploy.version_table_view import breach_line, version_table_view
-    from producers.recording_reader import read_frames
+    from producers.recorded_frames import RecordedFrames
     from stream_processors.in_memory_driver import evaluate, learn_baseline
     from stream_processors.version_comparison import ScoredVersion, compare_versions
     from stream_processors.version_contract import load_contract
@@ -90,7 +94,9 @@ def compare(
     given = None if baseline_file is None else read_baseline(baseline_file, config, "--baseline-file")
     model = read_value_option(value_model)
     left_out = LeftOut(lambda line: typer.echo(line, err=True))
-    frames = [recorded.frame for recorded in read_frames(files, left_out)]
+    chosen = read_mapping_option(mapping, files)
+    with reading_progress(chosen is not None) as progress:
+        frames = list(RecordedFrames(files, left_out, chosen, progress))
     left_out.finish()
     _check_versions(versions_in(frames), baseline, candidate)
     parts = [frames_of_version(frames, version) for version in (baseline, candidate)]

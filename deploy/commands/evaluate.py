@@ -8,11 +8,14 @@ import typer
 
 from deploy.commands.baseline_file import read_baseline
 from deploy.commands.left_out import LeftOut
+from deploy.commands.reading_progress import reading_progress
 from deploy.commands.shared_options import (
     BaselineOption,
+    MappingOption,
     RecordingsArgument,
     SettingsOption,
     ValueModelOption,
+    read_mapping_option,
     read_value_option,
     stream_settings,
 )
@@ -20,6 +23,7 @@ from deploy.commands.shared_options import (
 
 def evaluate(
     files: RecordingsArgument,
+    mapping: MappingOption = None,
     baseline: BaselineOption = None,
     json_file: Annotated[
         Path | None,
@@ -48,7 +52,9 @@ def evaluate(
     The numbers are those that the stream finds on the same episodes. Without --baseline, one is learned from the
     reference episodes of the recordings themselves, and the order of the episodes plays no part.
 
-    Example: springback evaluate --report monday --json monday.json monday.frames.jsonl.gz
+    Examples: springback evaluate --report monday --json monday.json monday.frames.jsonl.gz
+
+    springback evaluate --mapping nav2 monday.mcap tuesday_bag/
     """
     import msgspec
     from rich.console import Console
@@ -63,10 +69,14 @@ def evaluate(
     given = None if baseline is None else read_baseline(baseline, config, "--baseline")
     model = read_value_option(value_model)
     left_out = LeftOut(lambda line: typer.echo(line, err=True))
-    frames = RecordedFrames(files, left_out)
-    if next(iter(frames), None) is None:
+    chosen = read_mapping_option(mapping, files)
+    with reading_progress(chosen is not None) as progress:
+        frames = RecordedFrames(files, left_out, chosen, progress)
+        first = next(iter(frames), None)
+    if first is None:
         left_out.finish()
-        typer.echo("springback: there is no step frame in what was given", err=True)
+        hint = "; recordings of other kinds need --mapping" if chosen is None else ""
+        typer.echo(f"springback: there is no step frame in what was given{hint}", err=True)
         raise typer.Exit(2)
     evaluation = in_memory_driver.evaluate(frames, config, given, model=model)
     left_out.finish()

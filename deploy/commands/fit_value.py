@@ -7,7 +7,15 @@ import typer
 
 from deploy.commands.baseline_file import read_baseline
 from deploy.commands.left_out import LeftOut
-from deploy.commands.shared_options import BaselineOption, RecordingsArgument, SettingsOption, stream_settings
+from deploy.commands.reading_progress import reading_progress
+from deploy.commands.shared_options import (
+    BaselineOption,
+    MappingOption,
+    RecordingsArgument,
+    SettingsOption,
+    read_mapping_option,
+    stream_settings,
+)
 
 
 def _widths(text: str) -> tuple[int, ...]:
@@ -32,6 +40,7 @@ def fit_value(
     hidden: Annotated[str, typer.Option(metavar="LIST", help="Widths of one or two hidden layers.")] = "32,32",
     epochs: Annotated[int, typer.Option(min=1, help="The most passes over the episodes; it stops by itself.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same network of the same episodes.")] = 0,
+    mapping: MappingOption = None,
     baseline: BaselineOption = None,
     settings: SettingsOption = None,
 ) -> None:
@@ -46,7 +55,7 @@ def fit_value(
     from rich.progress import Progress
 
     from dashboards.loss_curve import write_loss_curve
-    from producers.recording_reader import read_frames
+    from producers.recorded_frames import RecordedFrames
     from stream_processors.in_memory_driver import learn_baseline
     from stream_processors.resilience.network_value import dump_network
     from stream_processors.reward_trajectories import reward_trajectories
@@ -62,7 +71,9 @@ def fit_value(
     )
     given = None if baseline is None else read_baseline(baseline, config, "--baseline")
     left_out = LeftOut(lambda line: typer.echo(line, err=True))
-    frames = [recorded.frame for recorded in read_frames(files, left_out)]
+    chosen = read_mapping_option(mapping, files)
+    with reading_progress(chosen is not None) as progress:
+        frames = list(RecordedFrames(files, left_out, chosen, progress))
     left_out.finish()
     learned = learn_baseline(frames, config) if given is None else given
     references_only = config.learn_from == "reference"

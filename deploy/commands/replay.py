@@ -8,9 +8,11 @@ import typer
 from deploy.commands.left_out import LeftOut
 from deploy.commands.shared_options import (
     BrokerOption,
+    MappingOption,
     PrefixOption,
     RecordingsArgument,
     SettingsOption,
+    read_mapping_option,
     silence_kafka_clients,
     stream_settings,
 )
@@ -37,6 +39,7 @@ def parse_speed(text: str) -> float:
 
 def replay(
     files: RecordingsArgument,
+    mapping: MappingOption = None,
     broker: BrokerOption = None,
     prefix: PrefixOption = None,
     speed: Annotated[
@@ -60,12 +63,15 @@ def replay(
     A pause of more than a minute in the recording, or a jump of its clock, is not waited for. What cannot be read (a
     file that was cut off, a bad line) is reported and left out. Ctrl-C stops it and says what was sent.
 
-    Example: springback replay --speed 20 monday.frames.jsonl.gz tuesday.frames.jsonl.gz
+    Examples: springback replay --speed 20 monday.frames.jsonl.gz tuesday.frames.jsonl.gz
+
+    springback replay --speed max --mapping nav2 monday.mcap
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     from producers.kafka_publisher import KafkaPublisher
+    from producers.mapped_recordings import read_recordings
     from producers.recording_reader import count_lines, read_frames
     from producers.recording_replay import ReplaySummary
     from producers.recording_replay import replay as send
@@ -74,27 +80,33 @@ def replay(
     left_out = LeftOut(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))
     started_s = time.monotonic()
     summary = ReplaySummary()
+    given = read_mapping_option(mapping, files)
     silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings)
     publisher = KafkaPublisher(chosen.kafka.bootstrap, f"{chosen.prefix}steps", **chosen.kafka.client_options())
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("frames, {task.fields[steps]} steps"),
+        MofNCompleteColumn() if given is None else TaskProgressColumn(),
+        TextColumn("frames, {task.fields[steps]} steps" if given is None else "{task.fields[steps]} steps"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("Replaying", total=count_lines(files), steps=0)
+        task = progress.add_task("Replaying", total=count_lines(files) if given is None else len(files), steps=0)
+        read: dict[str, float] = {}
 
         def show(sent: ReplaySummary) -> None:
             nonlocal summary
             summary = sent
-            progress.update(task, completed=sent.frames, steps=sent.steps)
+            done = sent.frames if given is None else sum(read.values())
+            progress.update(task, completed=done, steps=sent.steps)
+
+        def note_read(source: str, share: float | None) -> None:
+            read[source] = read.get(source, 0.0) if share is None else share
 
         try:
             send(
-                read_frames(files, left_out),
+                read_frames(files, left_out) if given is None else read_recordings(files, given, left_out, note_read),
                 publisher,
                 speed=speed,
                 session="keep" if keep_session else "fresh",

@@ -1,12 +1,14 @@
 """The options that several commands share, with one wording and one meaning each."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from producers.signal_mapping import SignalMapping
     from stream_processors.resilience.value_model import ValueModel
     from stream_processors.settings import WorkerSettings
 
@@ -118,6 +120,17 @@ LivePortOption = Annotated[
     ),
 ]
 
+MappingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mapping",
+        "-m",
+        metavar="FILE|NAME",
+        help="Which field is which signal (TOML): a file, or the name of one that comes with springback "
+        "(`springback sources` lists them).",
+    ),
+]
+
 LocalBrokerOption = Annotated[
     str,
     typer.Option(
@@ -131,17 +144,14 @@ LocalBrokerOption = Annotated[
 
 
 def check_recordings(files: list[Path]) -> list[Path]:
-    """The files as given, checked.
+    """The files and folders as given, checked.
 
     Raises:
-        typer.BadParameter: one of them is not there, or is no file.
+        typer.BadParameter: one of them is not there.
     """
     for file in files:
         if str(file) != "-" and not file.exists():
             message = f"there is no file {str(file)!r}"
-            raise typer.BadParameter(message)
-        if file.is_dir():
-            message = f"{str(file)!r} is a folder; name the recordings in it"
             raise typer.BadParameter(message)
     return files
 
@@ -152,7 +162,8 @@ RecordingsArgument = Annotated[
         metavar="FILE",
         callback=check_recordings,
         show_default=False,
-        help="Recordings: step frames as JSON Lines, plain or gzip; several are one input; - is standard input.",
+        help="Recordings: step frames as JSON Lines, plain or gzip; with --mapping also MCAP, bags of ROS 1 and 2, "
+        "Parquet, CSV, JSON Lines and folders of LeRobot, in any mixture. Several are one input; - is standard input.",
     ),
 ]
 
@@ -166,6 +177,26 @@ def read_value_option(file: Path | None) -> "ValueModel | None":
     from stream_processors.value_model_file import read_value_model
 
     return None if file is None else read_value_model(file, "--value-model")
+
+
+def read_mapping_option(name_or_file: str | None, files: Sequence[Path] = ()) -> "SignalMapping | None":
+    """The mapping that the option names; None where it names none.
+
+    Args:
+        name_or_file: what was given.
+        files: the recordings that it is for.
+
+    Raises:
+        MappingError: there is none, it is not as it must be, or a recording needs one where none is given.
+    """
+    from producers.mapped_recordings import check_without_mapping
+    from producers.signal_mapping import load_mapping
+
+    if name_or_file is not None:
+        return load_mapping(name_or_file)
+    for file in files:
+        check_without_mapping(file)
+    return None
 
 
 def silence_kafka_clients() -> None:

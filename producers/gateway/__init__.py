@@ -1,0 +1,10 @@
+"""The HTTP gateway: step frames of any language by POST /v1/frames, answered once Kafka has acknowledged them."""
+
+from producers.missing_extra import MissingExtraError
+
+try:
+    import aiohttp as aiohttp
+    import aiokafka as aiokafka  # type: ignore[import-untyped]
+    import prometheus_client as prometheus_client
+except ImportError as error:
+    raise MissingExtraError(extra="gateway", cause=error) from error

@@ -1,0 +1,23 @@
+"""What the gateway answers when it takes nothing of a request, or cannot be started."""
+
+from producers.errors import ProducerError
+
+
+class GatewayOptionsError(ProducerError, ValueError):
+    """The gateway cannot be started as it was asked to."""
+
+
+class RequestRefusedError(ProducerError):
+    """Nothing of a request was taken.
+
+    Attributes:
+        status: the HTTP status.
+        reason: a short snake_case code out of a small fixed set, fit for a metric label.
+        retry_after_s: when it is worth another try; None where it never is.
+    """
+
+    def __init__(self, status: int, reason: str, detail: str, retry_after_s: int | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.reason = reason
+        self.retry_after_s = retry_after_s

@@ -1,0 +1,41 @@
+"""The gateway's own metrics, in a registry of their own."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+class GatewayMetrics:
+    """What the gateway has done and is doing, for Prometheus.
+
+    Attributes:
+        registry: what the page shows.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "springback_gateway_requests_total", "Requests answered", ["path", "status"], registry=self.registry
+        )
+        self.frames = Counter(
+            "springback_gateway_frames_total",
+            "Frames by what became of them: accepted (in Kafka), refused (never will be), failed (may be sent again)",
+            ["result", "reason"],
+            registry=self.registry,
+        )
+        self.steps = Counter("springback_gateway_steps_total", "Steps in accepted frames", registry=self.registry)
+        self.acknowledged = Histogram(
+            "springback_gateway_acknowledgement_seconds",
+            "From a request's frames to Kafka's word on all of them",
+            buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+            registry=self.registry,
+        )
+        self.pending = Gauge(
+            "springback_gateway_pending_bytes", "Bytes read and not yet answered", registry=self.registry
+        )
+        self.connections = Gauge("springback_gateway_connections", "Open connections", registry=self.registry)
+        self.turned_away = Counter(
+            "springback_gateway_connections_turned_away_total",
+            "Connections closed at once, as there were too many, or for being too slow",
+            ["reason"],
+            registry=self.registry,
+        )
+        self.kafka_up = Gauge("springback_gateway_kafka_up", "Whether Kafka takes frames", registry=self.registry)

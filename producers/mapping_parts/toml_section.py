@@ -1,0 +1,154 @@
+"""A table of a mapping file, read key by key: what is missing, wrong or unknown is told by file and key."""
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from producers.errors import MappingError
+
+Made = TypeVar("Made")
+REQUIRED: Any = object()
+SCALARS = (str, int, float, bool)
+
+
+class Section:
+    """One table of the file.
+
+    Args:
+        values: the table.
+        file: name of the file.
+        place: the table's own key, empty for the whole file.
+
+    Raises:
+        MappingError: `values` is no table.
+    """
+
+    def __init__(self, values: object, file: str, place: str = "") -> None:
+        self.file, self.place = file, place
+        if not isinstance(values, dict):
+            self.refuse("", values, "a table")
+        self.values: dict[str, Any] = values
+        self._asked: set[str] = set()
+
+    def key(self, name: str) -> str:
+        """The full key of one of its values."""
+        return ".".join(filter(None, (self.place, name)))
+
+    def refuse(self, name: str, arrived: object, expected: str) -> NoReturn:
+        """Says which key is wrong, what arrived and what was expected.
+
+        Raises:
+            MappingError: always.
+        """
+        message = f"{self.file}: {self.key(name) or 'the file'}: got {arrived!r}, expected {expected}"
+        raise MappingError(message)
+
+    def take(self, name: str, default: Any = REQUIRED) -> Any:
+        """The value as it is.
+
+        Raises:
+            MappingError: there is none, and no default.
+        """
+        self._asked.add(name)
+        if name not in self.values and default is REQUIRED:
+            message = f"{self.file}: {self.key(name)} is missing"
+            raise MappingError(message)
+        return self.values.get(name, default)
+
+    def text(self, name: str, default: Any = REQUIRED) -> Any:
+        """A text, or the default.
+
+        Raises:
+            MappingError: it is no text.
+        """
+        value = self.take(name, default)
+        if value is not default and not isinstance(value, str):
+            self.refuse(name, value, "a text")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """A truth, false if not given.
+
+        Raises:
+            MappingError: it is none.
+        """
+        value = self.take(name, False)
+        if not isinstance(value, bool):
+            self.refuse(name, value, "true or false")
+        return value
+
+    def number(self, name: str, default: Any = REQUIRED, *, least: float = -math.inf) -> Any:
+        """A finite number of `least` or more, or the default.
+
+        Raises:
+            MappingError: it is none.
+        """
+        value = self.take(name, default)
+        if value is default:
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
+            self.refuse(name, value, "a number" if least == -math.inf else f"a number of {least:g} or more")
+        return float(value)
+
+    def one_of(self, name: str, options: Sequence[str], default: Any = REQUIRED) -> Any:
+        """One of the options, or the default.
+
+        Raises:
+            MappingError: it is none of them.
+        """
+        value = self.text(name, default)
+        if value is not default and value not in options:
+            self.refuse(name, value, f"one of {', '.join(options)}")
+        return value
+
+    def parsed(self, name: str, parse: Callable[[str], Made], default: Any = REQUIRED) -> Made:
+        """What `parse` makes of a text, or the default.
+
+        Raises:
+            MappingError: it is no text, or `parse` raises ValueError.
+        """
+        value = self.text(name, default)
+        if value is default and not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        try:
+            return parse(value)
+        except ValueError as error:
+            message = f"{self.file}: {self.key(name)}: {error}"
+            raise MappingError(message) from error
+
+    def section(self, name: str, default: Any = REQUIRED) -> "Section":
+        """A table in it.
+
+        Raises:
+            MappingError: it is no table.
+        """
+        return Section(self.take(name, default), self.file, self.key(name))
+
+    def sections(self, name: str) -> list["Section"]:
+        """A table, or a list of tables, in it; none if not given.
+
+        Raises:
+            MappingError: it is something else.
+        """
+        value = self.take(name, [])
+        values = value if isinstance(value, list) else [value]
+        places = [name] if value is not values else [f"{name}[{place}]" for place in range(len(values))]
+        return [Section(item, self.file, self.key(place)) for item, place in zip(values, places, strict=True)]
+
+    def finish(self, also: Iterable[str] = ()) -> None:
+        """Says that all of its keys have been asked for.
+
+        Args:
+            also: keys that are possible, though they were not asked for this time.
+
+        Raises:
+            MappingError: one has not, so it is not known.
+        """
+        for name in self.values:
+            if name not in self._asked:
+                known = sorted(self._asked | set(also))
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {near[0]}?" if near else f"the keys here are {', '.join(known)}"
+                message = f"{self.file}: {self.key(name)} is not known; {hint}"
+                raise MappingError(message)

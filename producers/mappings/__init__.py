@@ -1,0 +1,1 @@
+"""The mapping files that come with the product, found by name."""

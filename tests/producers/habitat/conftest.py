@@ -1,0 +1,40 @@
+"""Recorded episodes, and a module that stands for habitat-sim where it is not installed."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from producers.recording_publisher import MemoryPublisher
+from producers.step_emitter import StepEmitter
+from tests.producers.habitat.fake_habitat import Trace, fake_habitat_sim, read_traces
+
+DATA = Path(__file__).parents[2] / "data"
+NOW_S = 1_800_000_000.0
+
+
+@pytest.fixture(scope="session")
+def lab_traces() -> list[Trace]:
+    return read_traces(DATA / "habitat_lab_pointnav.traces.jsonl.gz")
+
+
+@pytest.fixture(scope="session")
+def sim_traces() -> list[Trace]:
+    return read_traces(DATA / "habitat_sim_nav_depth.traces.jsonl.gz")
+
+
+@pytest.fixture
+def habitat_sim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "habitat_sim", fake_habitat_sim())
+
+
+@pytest.fixture
+def publisher() -> MemoryPublisher:
+    return MemoryPublisher()
+
+
+@pytest.fixture
+def emitter(publisher: MemoryPublisher) -> Iterator[StepEmitter]:
+    with StepEmitter(publisher, producer="habitat", session="s", clock=lambda: NOW_S) as emitter:
+        yield emitter

@@ -1,0 +1,96 @@
+"""The Python of the README runs as it stands there: Kafka and Habitat are fakes, the rest is what a user has."""
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv
+
+import producers
+from producers.gymnasium_vector import SpringbackVectorWrapper
+from producers.gymnasium_wrapper import SpringbackWrapper
+from producers.habitat_source import watch
+from producers.isolated_environment import isolated
+from producers.perturbations.habitat_disturbances import disturbed
+from producers.recording_publisher import MemoryPublisher
+from producers.signal_hooks import SignalHooks
+from producers.step_emitter import StepEmitter
+from tests.producers.habitat.fake_habitat import FakeRLEnv, fake_habitat_sim, read_traces
+from tests.producers.habitat.fake_vector import FakeVectorEnv
+from tests.producers.habitat.live_habitat import LiveEnv, LiveSimulator, follow
+
+README = Path(producers.__file__).with_name("README.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+TRACES = Path(__file__).parents[1] / "data" / "habitat_lab_pointnav.traces.jsonl.gz"
+
+
+def drive_gymnasium(said: dict[str, Any]) -> None:
+    env = said["env"]
+    env.reset(seed=1)
+    env.step(0)
+    env.close()
+
+
+def drive_vector(said: dict[str, Any]) -> None:
+    said["envs"].reset(seed=1)
+    said["envs"].step(np.zeros(8, dtype=np.int64))
+    said["envs"].close()
+
+
+def drive_habitat(said: dict[str, Any]) -> None:
+    env = said["env"]
+    observations = env.reset()
+    env.step(follow(observations))
+    env.close()
+
+
+def drive_habitat_vector(said: dict[str, Any]) -> None:
+    said["envs"].reset()
+    said["envs"].step_at(0, said["first"])
+
+
+def drive_simulator(said: dict[str, Any]) -> None:
+    said["loop"].step("move_forward")
+    said["loop"].stop_episode()
+
+
+DRIVERS = [drive_gymnasium, drive_vector, drive_habitat, drive_habitat_vector, drive_simulator, drive_habitat]
+
+
+def fake_habitat() -> Any:
+    """The module `habitat`, as far as the examples use it; `VectorEnv` makes what it is told to make."""
+    module: Any = ModuleType("habitat")
+    module.Env = lambda config: LiveEnv()
+    module.VectorEnv = lambda make, arguments: FakeVectorEnv([make(*own) for own in arguments])
+    return module
+
+
+def test_there_is_a_driver_for_each_example() -> None:
+    assert len(EXAMPLES) == len(DRIVERS)
+
+
+@pytest.mark.parametrize(("example", "drive"), list(zip(EXAMPLES, DRIVERS, strict=False)))
+def test_an_example_of_the_readme_runs(example: str, drive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "habitat_sim", fake_habitat_sim())
+    publisher = MemoryPublisher()
+    traces = read_traces(TRACES)
+    said: dict[str, Any] = {
+        "StepEmitter": StepEmitter, "KafkaPublisher": lambda broker: publisher, "gymnasium": gymnasium,
+        "SpringbackWrapper": SpringbackWrapper, "SpringbackVectorWrapper": SpringbackVectorWrapper,
+        "AsyncVectorEnv": AsyncVectorEnv, "isolated": isolated, "watch": watch, "disturbed": disturbed,
+        "hooks": SignalHooks(progress=lambda step: (step.step + 1) / 100.0), "habitat": fake_habitat(), "config": None,
+        "configs": [SimpleNamespace()] * 2, "make_gym_from_config": lambda config: FakeRLEnv(traces),
+        "simulator": LiveSimulator(), "goal": [3.0, 0.0, -4.0],
+        "first": ("stop", "move_forward", "turn_left", "turn_right").index(traces[0][0]["action"]),
+    }  # fmt: skip
+    if "emitter =" not in example:
+        said["emitter"] = StepEmitter(publisher, producer="before")
+    exec(example, said)
+    drive(said)
+    said["emitter"].close()
+    assert sum(frame.n_steps for frame in publisher.frames) >= 1
