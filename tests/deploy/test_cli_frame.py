@@ -19,6 +19,8 @@ COMMANDS = (
     "up",
     "worker",
     "judge",
+    "bridge",
+    "gateway",
     "export",
     "live",
     "topics",
@@ -28,6 +30,7 @@ COMMANDS = (
     "evaluate",
     "compare",
     "fit-value",
+    "sources",
     "schema",
 )
 GROUPS = (
