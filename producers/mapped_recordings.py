@@ -41,7 +41,6 @@ _MESSAGES_PER_TELLING: Final = 256
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_FOLDER: Final = "a folder that is neither a ROS 2 bag nor a LeRobot dataset: name the recordings in it"
 _OTHER_FILE: Final = "neither step frames nor MCAP, a ROS bag, Parquet, CSV or JSON Lines (one value a line)"
-_NEED_A_FILE: Final = ("rosbag2", "parquet")
 
 
 def read_recordings(
@@ -105,7 +104,7 @@ def _opened(
         return NATIVE, None
     known = _checked(kind, source, mapping, _OTHER_FILE if start else "empty, or nothing of it can be unpacked")
     raw, stream = _stream(path, stack)
-    if kind in _NEED_A_FILE and stream is not raw:
+    if stream is not raw and find_source(str(kind), "recording").by_name:
         path = _copy(stream, stack)
     return str(kind), OpenRecording(path, source, stream, known, report, raw, file_size(path))
 
