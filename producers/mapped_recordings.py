@@ -185,9 +185,11 @@ def _tell_left_out(recording: OpenRecording, assembler: EpisodeAssembler) -> Non
         recording.unreadable(0, "no_messages", "there is not one message in it that can be read")
     elif not any(recording.topics.values()):
         recording.unreadable(0, "no_topic_matches", f"topics in it: {there}; {mapping.file} reads others")
-    elif not report.steps and mapping.step.triggers:
-        named = ", ".join(repr(pattern.text) for pattern in mapping.step.triggers)
-        recording.unreadable(0, "no_step", f"topics in it: {there}; step.trigger of {mapping.file} is {named}")
+    elif absent := [
+        one.text for one in mapping.patterns if all(one.match(topic) is None for topic in recording.topics)
+    ]:
+        named = ", ".join(map(repr, absent))
+        recording.unreadable(0, "no_such_topic", f"{mapping.file} reads {named} too; topics in it: {there}")
     for told, count in sorted(report.by_key.items()):
         if told != "not_mapped":
             reason, _, key = told.partition(" of ")
