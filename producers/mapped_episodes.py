@@ -6,7 +6,7 @@
 ... header = { family = "navigation" }
 ... step = { trigger = "{robot}/pose" }
 ... signals = { progress = { topic = "{robot}/pose", field = "done" } }
-... episode = { end = { topic = "{robot}/result", field = "ok", outcomes = { true = "success" } } }
+... episode = { end = { topic = "{robot}/result", field = "ok", outcomes = { true = "success" }, each = true } }
 ... ''', "mine.toml")
 >>> assembler = EpisodeAssembler(mapping, session="today")
 >>> (step,) = assembler.add(TimedMessage("r7/pose", 1790000000.0, {"done": 0.5}))

@@ -41,7 +41,6 @@ _MESSAGES_PER_TELLING: Final = 256
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_FOLDER: Final = "a folder that is neither a ROS 2 bag nor a LeRobot dataset: name the recordings in it"
 _OTHER_FILE: Final = "neither step frames nor MCAP, a ROS bag, Parquet, CSV or JSON Lines (one value a line)"
-_NEED_A_FILE: Final = ("rosbag2", "parquet")
 
 
 def read_recordings(
@@ -105,7 +104,7 @@ def _opened(
         return NATIVE, None
     known = _checked(kind, source, mapping, _OTHER_FILE if start else "empty, or nothing of it can be unpacked")
     raw, stream = _stream(path, stack)
-    if kind in _NEED_A_FILE and stream is not raw:
+    if stream is not raw and find_source(str(kind), "recording").by_name:
         path = _copy(stream, stack)
     return str(kind), OpenRecording(path, source, stream, known, report, raw, file_size(path))
 
@@ -186,9 +185,11 @@ def _tell_left_out(recording: OpenRecording, assembler: EpisodeAssembler) -> Non
         recording.unreadable(0, "no_messages", "there is not one message in it that can be read")
     elif not any(recording.topics.values()):
         recording.unreadable(0, "no_topic_matches", f"topics in it: {there}; {mapping.file} reads others")
-    elif not report.steps and mapping.step.triggers:
-        named = ", ".join(repr(pattern.text) for pattern in mapping.step.triggers)
-        recording.unreadable(0, "no_step", f"topics in it: {there}; step.trigger of {mapping.file} is {named}")
+    elif absent := [
+        one.text for one in mapping.patterns if all(one.match(topic) is None for topic in recording.topics)
+    ]:
+        named = ", ".join(map(repr, absent))
+        recording.unreadable(0, "no_such_topic", f"{mapping.file} reads {named} too; topics in it: {there}")
     for told, count in sorted(report.by_key.items()):
         if told != "not_mapped":
             reason, _, key = told.partition(" of ")

@@ -20,7 +20,7 @@ the product, found by name. A mapping declares and nothing more: no code of it i
 
 import importlib.resources
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -32,7 +32,7 @@ from producers.mapping_parts.field_path import FieldPath
 from producers.mapping_parts.timed_message import TimedMessage
 from producers.mapping_parts.toml_section import Section
 from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.mapping_parts.value_kinds import read_rule
+from producers.mapping_parts.value_kinds import Group, read_rule
 from producers.mapping_parts.value_rules import EventRule, ValueRule
 from producers.signal_checks import SIGNALS
 
@@ -211,9 +211,9 @@ def parse_mapping(text: str | bytes, file: str) -> SignalMapping:
         reorder_s=root.number("reorder_s", 1.0, least=0.0),
         message_id=root.parsed("message_id", FieldPath, None),
         record_topic=root.parsed("record_topic", FieldPath, None),
-        header=_header(root.section("header")),
+        header=_rules(root.section("header"), "header", _HEADER_FIELDS, "family"),
         step=_step(root.section("step")),
-        signals=_signals(root.section("signals")),
+        signals=_rules(root.section("signals"), "signals", ("progress", *SIGNALS), "progress"),
         episode=_episode(root.section("episode")),
         session_end=read_events(root, "session_end"),
         sources=_sources(root.section("source", {})),
@@ -223,11 +223,11 @@ def parse_mapping(text: str | bytes, file: str) -> SignalMapping:
     return mapping
 
 
-def _header(section: Section) -> dict[str, ValueRule]:
-    rules = {name: read_rule(section, "header", name) for name in _HEADER_FIELDS if name in section.values}
-    section.finish(_HEADER_FIELDS)
-    if "family" not in rules:
-        section.take("family")
+def _rules(section: Section, group: Group, names: Sequence[str], required: str = "") -> dict[str, ValueRule]:
+    rules = {name: read_rule(section, group, name) for name in names if name in section.values}
+    section.finish(names)
+    if required and required not in rules:
+        section.take(required)
     return rules
 
 
@@ -246,18 +246,7 @@ def _step(section: Section) -> StepRule:
     return StepRule(tuple(triggers), cycle_s, stale_s)
 
 
-def _signals(section: Section) -> dict[str, ValueRule]:
-    names = ("progress", *SIGNALS)
-    rules = {name: read_rule(section, "signals", name) for name in names if name in section.values}
-    section.finish(names)
-    if "progress" not in rules:
-        section.take("progress")
-    return rules
-
-
 def _episode(section: Section) -> EpisodeRule:
-    navigation = section.section("navigation", {})
-    known = NavigationOutcome.__struct_fields__
     rule = EpisodeRule(
         id=read_rule(section, "episode", "id", ValueRule()),
         begin=read_events(section, "begin"),
@@ -265,9 +254,8 @@ def _episode(section: Section) -> EpisodeRule:
         gap_s=section.number("gap_s", None, least=1e-3),
         whole=section.flag("whole"),
         outcome=read_rule(section, "episode", "outcome", ValueRule(constant="aborted")),
-        navigation={name: read_rule(navigation, "navigation", name) for name in known if name in navigation.values},
+        navigation=_rules(section.section("navigation", {}), "navigation", NavigationOutcome.__struct_fields__),
     )
-    navigation.finish(known)
     section.finish()
     if not (rule.id.sources or rule.id.segment or rule.begin or rule.end or rule.gap_s or rule.whole):
         section.refuse("", section.values, "a way to end: end, begin, gap_s, an id that changes, or whole = true")

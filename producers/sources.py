@@ -43,6 +43,8 @@ class Source(NamedTuple):
         needs: the packages that must be importable for it, with blanks between.
         about: what it is, in a line.
         install: how to install it where an extra alone does not.
+        magic: what files of a recording format begin with, where they all do.
+        by_name: they are read by their name, so that a file that is packed, or a pipe, is copied first.
     """
 
     name: str
@@ -52,6 +54,8 @@ class Source(NamedTuple):
     needs: str
     about: str
     install: str = ""
+    magic: bytes = b""
+    by_name: bool = False
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -82,9 +86,9 @@ def _gymnasium(name: str, place: str, about: str) -> Source:
     return Source(name, "wrapper", place, "gymnasium", "gymnasium", about)
 
 
-def _recording(name: str, module: str, needs: str, about: str) -> Source:
-    place = f"recording_formats.{module}:read_messages"
-    return Source(name, "recording", place, "recordings" if needs else None, needs, about)
+def _recording(name: str, module: str, needs: str, about: str, *, magic: bytes = b"", by_name: bool = False) -> Source:
+    place, extra = f"recording_formats.{module}:read_messages", "recordings" if needs else None
+    return Source(name, "recording", place, extra, needs, about, magic=magic, by_name=by_name)
 
 
 SOURCES: Final[tuple[Source, ...]] = (
@@ -111,10 +115,23 @@ SOURCES: Final[tuple[Source, ...]] = (
     _recording("csv", "csv_rows", "", "rows of a CSV file, plain or gzip"),
     _recording("jsonl", "json_records", "", "any records as JSON Lines, plain or gzip"),
     _recording("lerobot", "lerobot_dataset", "pyarrow", "the folder of a LeRobot dataset (v2, v3)"),
-    _recording("mcap", "mcap_messages", "lz4 mcap rosbags zstandard", "MCAP files with ROS 2 and JSON messages"),
-    _recording("parquet", "parquet_rows", "pyarrow", "rows of a Parquet file"),
-    _recording("rosbag1", "rosbag1_messages", "lz4 rosbags", "bags of ROS 1"),
-    _recording("rosbag2", "rosbag2_messages", "rosbags", "bags of ROS 2 (SQLite), and their folders"),
+    _recording(
+        "mcap",
+        "mcap_messages",
+        "lz4 mcap rosbags zstandard",
+        "MCAP files with ROS 2 and JSON messages",
+        magic=b"\x89MCAP0\r\n",
+    ),
+    _recording("parquet", "parquet_rows", "pyarrow", "rows of a Parquet file", magic=b"PAR1", by_name=True),
+    _recording("rosbag1", "rosbag1_messages", "lz4 rosbags", "bags of ROS 1", magic=b"#ROSBAG V"),
+    _recording(
+        "rosbag2",
+        "rosbag2_messages",
+        "rosbags",
+        "bags of ROS 2 (SQLite), and their folders",
+        magic=b"SQLite format 3\0",
+        by_name=True,
+    ),
 )
 """Every source, by kind and name."""
 

@@ -13,11 +13,15 @@ from typing import Any
 import pytest
 
 from deploy import cli
+from producers.sources import SOURCES
 
 ROOT = Path(cli.__file__).parents[1]
 FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BASE = ("kafka", "msgspec", "numpy")
+EXTRAS = cli.EXTRA_OF_PACKAGE | {
+    need: source.extra for source in SOURCES if source.extra for need in source.needs.split()
+}
 OF_THE_COMMAND_LINE = (
     "_datasketches",
     "annotated_doc",
@@ -87,9 +91,9 @@ def test_every_module_imports(module: str) -> None:
         importlib.import_module(module)
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing not in cli.EXTRA_OF_PACKAGE:
+        if missing not in EXTRAS:
             raise
-        pytest.skip(f"the extra {cli.EXTRA_OF_PACKAGE[missing]} is not installed")
+        pytest.skip(f"the extra {EXTRAS[missing]} is not installed")
 
 
 def test_the_producer_side_imports_without_any_extra() -> None:
@@ -148,12 +152,12 @@ def imported_packages(folder: str) -> set[str]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_package_that_is_imported_is_known_by_its_extra(folder: str) -> None:
-    assert imported_packages(folder) <= {*BASE, *cli.EXTRA_OF_PACKAGE}
+    assert imported_packages(folder) <= {*BASE, *EXTRAS}
 
 
 def test_the_extras_that_are_named_exist() -> None:
     extras = PROJECT["optional-dependencies"]
-    assert set(cli.EXTRA_OF_PACKAGE.values()) <= set(extras)
+    assert set(EXTRAS.values()) <= set(extras)
     (everything,) = extras["all"]
     named = everything.removeprefix("springback[").removesuffix("]").split(",")
     assert set(named) == set(extras) - {"all", "dev", "cli"}

@@ -5,16 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from producers.recording_formats.open_recording import json_value
+from producers.sources import SOURCES
 
 NATIVE: Final = "frames"
 """Step frames as JSON Lines: what springback itself writes."""
 
-_MAGIC: Final = (
-    (b"\x89MCAP0\r\n", "mcap"),
-    (b"#ROSBAG V", "rosbag1"),
-    (b"SQLite format 3\0", "rosbag2"),
-    (b"PAR1", "parquet"),
-)
 _FRAME_KEYS: Final = frozenset({"producer", "session"})
 _FRAME_PARTS: Final = frozenset({"episodes", "steps", "ends"})
 _CELLS: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f]+[,;\t][^\x00-\x08\x0e-\x1f]*")
@@ -30,7 +25,7 @@ def folder_format(folder: Path) -> str | None:
 
 def magic_format(start: bytes) -> str | None:
     """The format that the first 16 bytes of a file tell; None where they tell none."""
-    return next((name for magic, name in _MAGIC if start.startswith(magic)), None)
+    return next((source.name for source in SOURCES if source.magic and start.startswith(source.magic)), None)
 
 
 def file_format(start: bytes) -> str | None:

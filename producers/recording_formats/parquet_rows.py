@@ -17,7 +17,6 @@ try:
 except ImportError as error:
     raise MissingExtraError(extra="recordings", cause=error) from error
 
-MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 1024
 
 

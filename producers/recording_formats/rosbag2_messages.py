@@ -13,7 +13,6 @@ from producers.recording_formats.open_recording import OpenRecording
 from producers.recording_formats.ros2_types import Decode, cdr_decoder
 from producers.signal_mapping import TimedMessage
 
-MAGIC: Final = b"SQLite format 3\0"
 SUFFIXES: Final = (".db3", ".mcap")
 METADATA: Final = "metadata.yaml"
 

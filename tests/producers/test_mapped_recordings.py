@@ -99,6 +99,15 @@ def test_a_source_whose_package_is_missing_names_its_extra(tmp_path: Path, monke
         source._replace(needs="something_else").load()
 
 
+@pytest.mark.parametrize("write", [ros2_mcap, bag1, bag2])
+def test_a_topic_that_is_not_there_is_told(write: Write, tmp_path: Path) -> None:
+    path, _ = write(tmp_path, SAID)
+    mapping = parse_mapping(robot_logs.MAPPING.replace('"position", field', '"odmo", field'), "mine.toml")
+    frames, (part,) = frames_of([path], mapping)
+    assert steps_in(frames) == STEPS
+    assert str(part).startswith(f"{path}: no_such_topic: mine.toml reads 'odmo' too; topics in it: '/mission/clean'")
+
+
 def test_lines_that_are_no_records_are_told(tmp_path: Path) -> None:
     path, mapping = json_lines(tmp_path, SAID)
     path.write_bytes(path.read_bytes() + b'{"half": \n')
