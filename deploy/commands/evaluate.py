@@ -1,8 +1,9 @@
 """`springback evaluate`: recovery costs of recordings, without Kafka."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +20,9 @@ from deploy.commands.shared_options import (
     read_value_option,
     stream_settings,
 )
+
+if TYPE_CHECKING:
+    from stream_processors.resilience.readings import EpisodeSummary
 
 
 def evaluate(
@@ -88,6 +92,12 @@ def evaluate(
     examples = {row.reason: row.detail for row in reversed(evaluation.rejected)}
     for reason, count in sorted(Counter(row.reason for row in evaluation.rejected).items()):
         typer.echo(f"rejected  {count} row{'s' if count > 1 else ''}: {reason}: {examples[reason]}", err=True)
+    for family in _families_without_baseline(evaluation.summaries):
+        typer.echo(
+            f"unscored  family {family}: no baseline to score it by. Mark clean runs as reference, give --baseline, or "
+            'set resilience.learn_from = "success"',
+            err=True,
+        )
     if json_file is not None:
         data = msgspec.json.format(msgspec.json.encode(document), indent=1)
         if str(json_file) == "-":
@@ -99,3 +109,8 @@ def evaluate(
 
         page = write_evaluation_report(report, evaluation, readings, margins, config.aggregate, files)
         typer.echo(f"report    {page}", err=True)
+
+
+def _families_without_baseline(summaries: Sequence["EpisodeSummary"]) -> list[str]:
+    scored = {summary.traits.family for summary in summaries if summary.unscored_steps < summary.steps}
+    return sorted({summary.traits.family for summary in summaries if summary.steps} - scored)

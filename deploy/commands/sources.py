@@ -12,12 +12,13 @@ def sources() -> None:
     Example: springback sources
     """
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from producers.signal_mapping import shipped_mappings
     from producers.sources import SOURCES
 
-    table = Table("source", "kind", "what it is", "here", "to install")
+    names = (Column(name, no_wrap=True) for name in ("source", "kind"))
+    table = Table(*names, "what it is", "installed", "to install")
     for source in SOURCES:
         missing = ", ".join(source.missing)
         table.add_row(

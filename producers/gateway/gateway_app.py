@@ -100,7 +100,7 @@ class GatewayApp:
             answer = _refusal(error)
         except web.HTTPException as error:
             allowed = {name: value for name, value in error.headers.items() if name == "Allow"}
-            answer = _json(error.status, {"reason": "no_such_path", "detail": error.reason}, allowed)
+            answer = _json(error.status, _no_such_thing(error), allowed)
         finally:
             if self.guard is not None:
                 self.guard.request_ends(request.transport)
@@ -222,6 +222,13 @@ def _refusal(error: RequestRefusedError) -> web.Response:
         headers["WWW-Authenticate"] = "Bearer"
     detail = without_lone_surrogates(str(error))  # it may hold a header, in whatever bytes that came
     return _json(error.status, {"accepted": 0, "reason": error.reason, "detail": detail}, headers)
+
+
+def _no_such_thing(error: web.HTTPException) -> dict[str, str]:
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        expected = ", ".join(sorted(error.allowed_methods))
+        return {"reason": "no_such_method", "detail": f"{error.reason}; this path takes {expected}"}
+    return {"reason": "no_such_path", "detail": f"{error.reason}; frames go by POST to /v1/frames"}
 
 
 def _json(status: int, content: object, headers: dict[str, str] | None = None) -> web.Response:

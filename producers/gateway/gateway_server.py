@@ -1,7 +1,9 @@
 """Runs the gateway: listens, keeps Kafka's connection, and on a stop answers what is under way before it ends."""
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -10,6 +12,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from producers.gateway.connection_guard import ConnectionGuard
 from producers.gateway.gateway_app import GatewayApp
+from producers.gateway.gateway_errors import GatewayAddressError
 from producers.gateway.gateway_metrics import GatewayMetrics
 from producers.gateway.gateway_options import GatewayOptions
 from producers.gateway.kafka_delivery import KafkaDelivery
@@ -43,7 +46,7 @@ async def serve_gateway(
 
     Raises:
         GatewayOptionsError: it would listen beyond this machine without a token.
-        OSError: it cannot listen there.
+        GatewayAddressError: it cannot listen there.
     """
     options.check()
     metrics = GatewayMetrics()
@@ -54,14 +57,7 @@ async def serve_gateway(
     runner, guard = await start_speaking(gateway, options, metrics)
     connecting = asyncio.create_task(delivery.run())
     try:
-        server = await asyncio.get_running_loop().create_server(
-            guard,
-            options.host,
-            options.port,
-            ssl=options.tls,
-            backlog=BACKLOG,
-            ssl_handshake_timeout=options.header_timeout_s if options.tls is not None else None,
-        )
+        server = await listen(guard, options)
         if on_listening is not None:
             scheme, host = "https" if options.tls is not None else "http", options.host
             bracketed = f"[{host}]" if ":" in host else host
@@ -79,6 +75,31 @@ async def serve_gateway(
         with suppress(asyncio.CancelledError):
             await connecting
         log.info("the gateway has ended")
+
+
+async def listen(guard: ConnectionGuard, options: GatewayOptions) -> asyncio.Server:
+    """The server that hands each connection to the guard.
+
+    Raises:
+        GatewayAddressError: it cannot listen there.
+    """
+    try:
+        return await asyncio.get_running_loop().create_server(
+            guard,
+            options.host,
+            options.port,
+            ssl=options.tls,
+            backlog=BACKLOG,
+            ssl_handshake_timeout=options.header_timeout_s if options.tls is not None else None,
+        )
+    except OSError as error:
+        code = error.errno or 0
+        reason = os.strerror(code) if code in errno.errorcode else error.strerror or str(error)  # asyncio adds to it
+        message = (
+            f"the gateway cannot listen at {options.host}:{options.port} ({reason}). "
+            "Choose another port with --port, or 0 for any free one"
+        )
+        raise GatewayAddressError(message) from error
 
 
 async def start_speaking(

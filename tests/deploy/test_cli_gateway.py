@@ -1,6 +1,7 @@
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -82,6 +83,14 @@ def is_ready(address: str) -> bool:
 def curl(*arguments: str) -> str:
     done = subprocess.run(["curl", "-sS", *arguments], capture_output=True, text=True, timeout=30, check=True)
     return done.stdout
+
+
+def test_a_port_that_is_taken_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert cli.main(["gateway", "--broker", "127.0.0.1:1", "--port", port]) == 1
+    told = capsys.readouterr().err
+    assert f"cannot listen at 127.0.0.1:{port} (Address already in use). Choose another port" in told
 
 
 @pytest.mark.broker

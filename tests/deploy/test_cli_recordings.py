@@ -160,6 +160,20 @@ def test_evaluate_shows_one_of_the_rows_that_it_rejects(
     assert "rejected  2 rows: out_of_range: " in capsys.readouterr().err
 
 
+def test_evaluate_says_why_a_family_has_no_cost(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = json.loads(recording.read_bytes().splitlines()[0])
+    for header in frame["episodes"]:
+        header["reference"] = False
+    bare = tmp_path / "bare.frames.jsonl"
+    bare.write_text(json.dumps(frame), encoding="utf-8")
+    assert cli.main(["evaluate", str(bare)]) == 0
+    assert "unscored  family navigation: no baseline to score it by" in capsys.readouterr().err
+    assert cli.main(["evaluate", str(recording)]) == 0
+    assert "unscored" not in capsys.readouterr().err
+
+
 def test_up_looks_at_the_baseline_before_it_starts_anything(
     recording: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

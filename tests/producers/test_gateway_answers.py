@@ -181,6 +181,7 @@ def test_schema_metrics_and_wrong_paths() -> None:
             assert await answer.json(content_type=None) == frame_schema()
         async with client.get("/v1/frames") as answer:
             assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+            assert (await answer.json())["detail"] == "Method Not Allowed; this path takes POST"
         for _ in range(3):
             async with client.get("/secret/path") as answer:
                 assert answer.status == 404
