@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from sinks.bounded_memory import BoundedMemory, fingerprint
+from sinks.family_order import is_later
 from sinks.family_series import FamilySeries, clean_family, family_series
 from sinks.metric_series import Labels, MetricSeries
 from stream_processors.resilience.exporter_metrics import UNSHOWN_FAMILIES
@@ -47,9 +48,9 @@ class FamilyBoard:
         label = clean_family(reading)
         key = fingerprint(label)
         held = self._known.get(key)
-        if held is not None and reading.sequence <= held.sequence:
-            return False
         updated_s = reading.updated_s if math.isfinite(reading.updated_s) else -math.inf
+        if held is not None and not is_later(reading.sequence, updated_s, held.sequence, held.updated_s):
+            return False
         self._known.put(key, _Family(label, reading.sequence, updated_s, family_series(reading, self._series)))
         return True
 

@@ -1,13 +1,15 @@
 """Reads the topics of readings from their beginning and writes them to sinks, for as long as it is let.
 
 It belongs to no consumer group and commits nothing: a sink drops repetitions by identity, so that reading all again is
-always right, and any number of runners may stand side by side.
+always right, and any number of runners may stand side by side. A topic that was made anew, or whose broker lost what it
+had, is read from its new beginning.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
@@ -17,6 +19,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from sinks.bounded_memory import fingerprint
 from sinks.errors import SinkUnavailableError
+from sinks.log_places import LogPlaces
 from sinks.reading_topics import ReadingTopics
 from sinks.sink import DeadLetter, RunnerObserver, Sink
 from stream_processors.resilience.readings import decode_reading
@@ -31,6 +34,8 @@ _METADATA_AGE_MS = 10_000
 _SHORTEST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 10.0
 _ASSIGNMENT_POLL_S = 0.02
+_LOOK_INTERVAL_S = 3.0
+_LOOK_TIMEOUT_S = 2.0
 
 
 class SinkRunner:
@@ -58,7 +63,8 @@ class SinkRunner:
         self._sinks = sinks
         self._observer = observer
         self._client_options = client_options or {}
-        self._next_offsets: dict[TopicPartition, int] = {}
+        self._places = LogPlaces()
+        self._ends: dict[TopicPartition, int] | None = None
         self._told_unreadable: set[str] = set()
 
     async def run(self) -> None:
@@ -115,21 +121,60 @@ class SinkRunner:
 
     async def _follow(self, consumer: AIOKafkaConsumer) -> None:
         known = consumer.assignment()
-        for partition in known & self._next_offsets.keys():
-            consumer.seek(partition, self._next_offsets[partition])
-        ends: Mapping[TopicPartition, int] | None = await consumer.end_offsets(known)
+        self._look_back(consumer, known)
+        self._ends = await consumer.end_offsets(known)
+        loop = asyncio.get_running_loop()
+        looked_s = loop.time()
         while True:
             for partition, records in (await consumer.getmany(timeout_ms=_POLL_MS)).items():
                 for record in records:
+                    if self._places.is_of_another_log(partition, record):
+                        self._begin_anew(consumer, [partition])
+                        break
                     # When a topic gets more partitions aiokafka begins all of them anew.
-                    if record.offset >= self._next_offsets.get(partition, 0):
+                    if self._places.is_new(partition, record):
                         await self._write(record)
-                        self._next_offsets[partition] = record.offset + 1
+                        self._places.passed(partition, record)
                 for sink in self._sinks:
                     await self._insist(sink, sink.flush)
-            if ends is not None and await _reached(consumer, ends):
-                ends = None
+            if self._ends is not None and await _reached(consumer, self._ends):
+                self._ends = None
                 self._observer.caught_up()
+            if loop.time() - looked_s >= _LOOK_INTERVAL_S:
+                await self._look_at_logs(consumer)
+                looked_s = loop.time()
+
+    async def _look_at_logs(self, consumer: AIOKafkaConsumer) -> None:
+        """See to it that the logs still are those that were read: not every broker says so when asked for more."""
+        assigned = consumer.assignment()
+        try:
+            async with asyncio.timeout(_LOOK_TIMEOUT_S):
+                ends = await consumer.end_offsets(assigned)
+        except (KafkaError, TimeoutError) as error:
+            _log.debug("The ends of the topics are unknown for now: %s", error)
+            self._look_back(consumer, assigned)
+            return
+        self._begin_anew(consumer, self._places.ended_before(ends))
+
+    def _look_back(self, consumer: AIOKafkaConsumer, assigned: AbstractSet[TopicPartition]) -> None:
+        """Read on where we were, the last message once more: by it the log is known, once the broker is there again."""
+        for partition in assigned:
+            last = self._places.last_offset(partition)
+            if last is not None:
+                consumer.seek(partition, last)
+
+    def _begin_anew(self, consumer: AIOKafkaConsumer, remade: Iterable[TopicPartition]) -> None:
+        for partition in remade:
+            _log.warning(
+                "Partition %d of %s begins anew: the topic was made again, or the broker lost what it had. It is read "
+                "from its beginning.",
+                partition.partition,
+                partition.topic,
+            )
+            self._places.forget(partition)
+            if self._ends is not None:
+                self._ends.pop(partition, None)
+            consumer.seek(partition, 0)  # before a log's beginning the client goes to the beginning
 
     async def _write(self, record: ConsumerRecord) -> None:
         if record.topic == self._topics.dead_letters:

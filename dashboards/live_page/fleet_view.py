@@ -15,6 +15,7 @@ from dashboards.live_page.sight import Sight
 from dashboards.live_page.window_memory import WindowMemory
 from sinks.agent_state import DEFAULT_TIMES, StateTimes
 from sinks.bounded_memory import BoundedMemory, fingerprint
+from sinks.family_order import is_later
 from sinks.label_values import LabelBound, LabelValue, clean_label_value
 from sinks.sink import DeadLetter
 from stream_processors.resilience.family_readings import FamilyReading
@@ -83,7 +84,8 @@ class FleetView:
             case FamilyReading():
                 key = fingerprint(reading.identity)
                 known = self._families.get(key)
-                if known is None or reading.sequence > known.sequence:
+                order = reading.sequence, reading.updated_s
+                if known is None or is_later(*order, known.sequence, known.updated_s):
                     self._families.put(key, reading)
             case EpisodeSummary():
                 self.episodes_ended += self._ended.add(fingerprint(reading.identity), None)

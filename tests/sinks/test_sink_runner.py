@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deploy.embedded_broker import EmbeddedBroker
+from sinks import sink_runner
 from sinks.broker_lag import BrokerLag
 from sinks.errors import SinkUnavailableError
 from sinks.memory_sink import MemorySink
@@ -146,3 +148,37 @@ def test_a_damaged_reading_decodes_or_is_told_apart(window: Make, place: int, by
         decode_reading(bytes(data))
     except UNREADABLE_ERRORS:
         pass
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("readings", [3, 20], ids=["fewer than before", "more than before"])
+def test_a_broker_that_lost_what_it_had_is_read_from_its_new_beginning(
+    prefix: str, send: Send, until: Until, window: Make, readings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_runner, "_LOOK_INTERVAL_S", 0.2)
+    monkeypatch.setattr(sink_runner, "_LOOK_TIMEOUT_S", 0.2)
+    topics = ReadingTopics.of_prefix(prefix)
+    sink, observer = MemorySink(), Observer()
+
+    async def scenario(broker: EmbeddedBroker) -> None:
+        await declare_topics(broker.address, prefix=prefix, partitions=1)
+        running = asyncio.ensure_future(SinkRunner(broker.address, topics, [sink], observer).run())
+        await send(broker.address, topics.windows, [window(number=number) for number in range(10)])
+
+        async def has(number: int) -> bool:
+            return len(sink.closed_windows) == number
+
+        await until(lambda: has(10))
+        await asyncio.to_thread(broker.kill)
+        await asyncio.sleep(1.0)  # how long it is away: long enough to be missed
+        await asyncio.to_thread(broker.start)
+        await declare_topics(broker.address, prefix=prefix, partitions=1)
+        again = [window(episode="2", number=number) for number in range(readings)]
+        await send(broker.address, topics.windows, again)
+        await until(lambda: has(10 + readings))
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    with EmbeddedBroker() as broker:
+        asyncio.run(scenario(broker))
+    assert [reading.number for reading in sink.closed_windows] == [*range(10), *range(readings)]
