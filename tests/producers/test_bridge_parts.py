@@ -68,7 +68,8 @@ def test_an_inbox_holds_something() -> None:
 
 def test_rospy_is_found_where_distributions_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "rospy", raising=False)
+    monkeypatch.setitem(sys.modules, "rospy", None)  # so that what is found is forgotten again
+    del sys.modules["rospy"]
     broken, good = tmp_path / "a" / "dist-packages", tmp_path / "b" / "dist-packages"
     for place, text in ((broken, "import a_library_that_is_not_there"), (good, "FOUND = True")):
         (place / "rospy").mkdir(parents=True)
@@ -76,7 +77,6 @@ def test_rospy_is_found_where_distributions_put_it(tmp_path: Path, monkeypatch: 
     assert import_rospy((f"{tmp_path}/*/dist-packages",)).FOUND
     assert sys.path[-1] == str(good)
     assert str(broken) not in sys.path
-    monkeypatch.delitem(sys.modules, "rospy")
 
 
 def test_without_ros_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
