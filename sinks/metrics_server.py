@@ -16,8 +16,9 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from prometheus_client import CollectorRegistry
 
 from sinks.basic_auth import BasicAuth
-from sinks.errors import CertificateError, MetricsAddressError
+from sinks.errors import MetricsAddressError
 from sinks.metrics_app import metrics_app
+from sinks.tls_files import tls_context
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ def metrics_server(
         AuthFileError: the auth file cannot be used.
     """
     auth = None if access.auth_file is None else BasicAuth.of_file(access.auth_file)
-    context = None if access.certificate is None else _tls_context(access.certificate, access.key)
+    context = None if access.certificate is None else tls_context(access.certificate, access.key)
     if auth is not None and context is None and not _is_loopback(host):
         _log.warning("Passwords for the metrics page travel unencrypted to %s; give a certificate too.", host)
     try:
@@ -123,24 +124,6 @@ def _server_at(host: str, port: int, context: ssl.SSLContext | None) -> _Server:
     kind = type("_ServerOfFamily", (_Server,), {"address_family": family, "tls": context})
     server: _Server = kind(address[:2], _SilentHandler)
     return server
-
-
-def _tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    def no_password() -> str:
-        message = "the key is encrypted"
-        raise ValueError(message)
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(certificate, key, no_password)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        message = (
-            f"The certificate {str(certificate)!r} with the key {str(key or certificate)!r} cannot be used ({reason}). "
-            "Expected two PEM files that belong together, the key without a password."
-        )
-        raise CertificateError(message) from error
-    return context
 
 
 def _is_loopback(host: str) -> bool:

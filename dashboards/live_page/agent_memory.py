@@ -4,10 +4,19 @@ from dataclasses import dataclass, field
 
 from dashboards.live_page.agent_history import AgentHistory, Span
 from sinks.agent_state import AgentActivity
+from sinks.bounded_memory import BoundedMemory, fingerprint
 from sinks.label_values import LabelValue
-from stream_processors.resilience.readings import AgentStatus, EpisodeKey, EpisodeStatus, EpisodeTraits, WindowReading
+from stream_processors.resilience.readings import (
+    AgentStatus,
+    EpisodeKey,
+    EpisodeStatus,
+    EpisodeTraits,
+    OpenWindow,
+    WindowReading,
+)
 
 WINDOWS_OF_AN_AGENT = 8
+_PRODUCERS_OF_AN_AGENT = 16
 
 
 @dataclass(slots=True)
@@ -20,6 +29,7 @@ class AgentMemory:
         activity: what its state is decided by.
         traits: of its newest open episode, else of its last; None until it had one.
         status: the latest.
+        steps: that it has taken by each of its producers' latest sessions.
         windows: its last windows, by episode and number, in the order in which they were first heard of.
     """
 
@@ -29,12 +39,19 @@ class AgentMemory:
     history: AgentHistory = field(default_factory=AgentHistory)
     traits: EpisodeTraits | None = None
     status: AgentStatus | None = None
+    steps: BoundedMemory[tuple[str, int]] = field(default_factory=lambda: BoundedMemory(_PRODUCERS_OF_AN_AGENT))
     windows: dict[tuple[EpisodeKey, int], WindowReading] = field(default_factory=dict)
 
     @property
     def episode(self) -> EpisodeStatus | None:
         """Its newest open episode."""
         return self.status.episodes[-1] if self.status is not None and self.status.episodes else None
+
+    @property
+    def open_window(self) -> tuple[EpisodeStatus, OpenWindow] | None:
+        """The open window of the newest of its episodes that has one, and that episode."""
+        episodes = self.status.episodes if self.status is not None else ()
+        return next(((e, e.window) for e in reversed(episodes) if e.window is not None), None)
 
     @property
     def running_cost(self) -> float:
@@ -52,6 +69,13 @@ class AgentMemory:
             self.traits = status.episodes[-1].traits
             self.history.add(status.seen_s, status.episodes[-1])
         return True
+
+    def steps_since(self, status: AgentStatus) -> int:
+        """How many steps it has taken since a producer of it last told, and note them; 0 at the first time."""
+        producer = fingerprint(status.producer)
+        session, before = self.steps.get(producer) or ("", 0)
+        self.steps.put(producer, (status.session, status.counts.steps))
+        return max(0, status.counts.steps - before) if session == status.session else 0
 
     def take_window(self, window: WindowReading) -> None:
         """Take in a window: closed stays closed, whatever comes after it."""

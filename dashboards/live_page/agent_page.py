@@ -77,16 +77,16 @@ class AgentPage:
 
     def _show_stats(self, agent: AgentMemory, now_s: float) -> None:
         episode, traits, status = agent.episode, agent.traits, agent.status
-        window = None if episode is None else episode.window
+        opened = agent.open_window
         self._told.text = ""
-        if episode is not None and window is not None:
-            since = episode.step - window.departure_step
+        if opened is not None:
+            since, window = opened[0].step - opened[1].departure_step, opened[1]
             self._told.text = f"Departed at step {window.departure_step:,}, {since:,} steps ago, by {window.cause}."
         texts = {
             "Progress p": percent(None if episode is None else episode.progress),
             "Propositions q": percent(None if episode is None else episode.propositions),
             "Intensity g": figure(None if episode is None else episode.intensity),
-            "Running cost": figure(agent.running_cost) if window is not None else NOTHING,
+            "Running cost": figure(agent.running_cost) if opened is not None else NOTHING,
             "Step": NOTHING if episode is None else f"{episode.step:,}",
             "Mode": NOTHING if episode is None else clean_label_value(episode.mode),
             "Stress λ": stress(None if traits is None else traits.stress),

@@ -107,6 +107,8 @@ def _row(family: FamilyReading) -> dict[str, Any]:
         mark, icon, contract = "rebound", "warning_amber", "breach"
     elif family.capacity is None:
         mark, icon, contract = "unknown", "help_outline", "too few"
+    elif family.capacity_flag == "none":
+        mark, icon, contract = "stalled", "report", "never kept"
     else:
         mark, icon, contract = "calm", "check_circle_outline", "kept"
     capacity = "none" if family.capacity_flag == "none" else stress(family.capacity)

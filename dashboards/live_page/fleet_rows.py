@@ -109,7 +109,7 @@ def page_of(rows: Sequence[FleetRow], page: int, size: int) -> FleetPage:
 
 def _row(agent: AgentMemory, state: AgentStateName) -> FleetRow:
     traits, status, episode = agent.traits, agent.status, agent.episode
-    window = None if episode is None else episode.window
+    opened = agent.open_window
     return FleetRow(
         token=agent.token,
         name=agent.label,
@@ -120,7 +120,7 @@ def _row(agent: AgentMemory, state: AgentStateName) -> FleetRow:
         progress=None if episode is None else episode.progress,
         intensity=None if episode is None else episode.intensity,
         cost=agent.running_cost,
-        departure_step=None if window is None else window.departure_step,
+        departure_step=None if opened is None else opened[1].departure_step,
         seen_s=None if status is None else status.seen_s,
     )
 

@@ -129,12 +129,10 @@ class FleetView:
         if not 0 < status.seen_s < now_s + _DAY_S:
             return  # a broker's clock that far off would make the agent the newest for good
         agent = self._agent(status.agent)
-        before = agent.status
         if not agent.take_status(status):
             return
         self.sight.heard(status.seen_s)
-        if before is not None:
-            self._step_rate.count(max(0, status.counts.steps - before.counts.steps), now_s)
+        self._step_rate.count(agent.steps_since(status), now_s)
 
     def _agent(self, name: str) -> AgentMemory:
         label = clean_label_value(name)

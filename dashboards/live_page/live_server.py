@@ -6,7 +6,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,7 +15,7 @@ from nicegui import ui
 from dashboards.live_page.fleet_view import FleetView
 from dashboards.live_page.live_sink import LiveSink
 from dashboards.live_page.login_gate import LoginGate
-from dashboards.live_page.page_address import page_url
+from dashboards.live_page.page_address import is_loopback, page_url
 from dashboards.live_page.pages import LivePages
 from dashboards.live_page.reading_thread import run_on_own_thread
 from sinks.agent_state import DEFAULT_TIMES, StateTimes
@@ -23,6 +23,7 @@ from sinks.broker_lag import BrokerLag
 from sinks.lag_watch import watch_lag
 from sinks.reading_topics import ReadingTopics
 from sinks.sink_runner import SinkRunner
+from sinks.tls_files import tls_context
 from stream_processors.service_run import run_until, write_ready_file
 from stream_processors.settings import WorkerSettings
 
@@ -33,6 +34,13 @@ _RECONNECT_S = 10.0
 # For a browser that comes back within that time; there are one or two a second, of up to 50 kB.
 _MESSAGES_KEPT = 40
 _POLL_S = 0.02
+
+
+class TlsFiles(NamedTuple):
+    """A certificate and its key, in PEM files; the key is None where the certificate's file holds it too."""
+
+    certificate: Path
+    key: Path | None = None
 
 
 class _Server(uvicorn.Server):
@@ -49,6 +57,7 @@ async def serve_live_page(
     stop: asyncio.Event,
     *,
     password: str | None = None,
+    tls: TlsFiles | None = None,
     times: StateTimes = DEFAULT_TIMES,
     ready_file: Path | None = None,
     on_ready: Callable[[str], None] | None = None,
@@ -62,15 +71,23 @@ async def serve_live_page(
         listening: where the page is served; closed at the end.
         stop: ends it.
         password: that is asked for; None asks for none.
+        tls: what HTTPS is spoken by; None for plain HTTP.
         times: after how long an agent is silent, or stalled.
         ready_file: written once the page is served: `{"live": "http://…/"}`.
         on_ready: called at the same moment with the page's address.
+
+    Raises:
+        CertificateError: the certificate or its key cannot be used.
     """
+    if tls is not None:
+        tls_context(*tls)  # the server reads them again, and would ask for a password
+    if password is not None and tls is None and not is_loopback(listening.getsockname()[0]):
+        _log.warning("Whoever listens on the network can read the page and its password; give a certificate too.")
     sink = LiveSink(FleetView(times=times))
     LivePages(sink, settings.kafka.bootstrap, settings.resilience.window).register()
-    address = page_url(listening)
+    address = page_url(listening, "http" if tls is None else "https")
     with listening:
-        server = _server(password)
+        server = _server(password, tls)
         reading = run_on_own_thread(lambda: _read(sink, settings), "springback-reader")
         try:
             await run_until(stop, reading, _serve(server, listening, address, ready_file, on_ready))
@@ -78,7 +95,7 @@ async def serve_live_page(
             _log.info("The live page at %s has ended.", address)
 
 
-def _server(password: str | None) -> _Server:
+def _server(password: str | None, tls: TlsFiles | None) -> _Server:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     ui.run_with(
         app,
@@ -100,6 +117,8 @@ def _server(password: str | None) -> _Server:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GOODBYE_S,
+        ssl_certfile=None if tls is None else tls.certificate,
+        ssl_keyfile=None if tls is None else tls.key,
     )
     return _Server(config)
 

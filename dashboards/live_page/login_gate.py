@@ -9,20 +9,25 @@ import hmac
 import html
 import secrets
 import time
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dashboards.live_page.page_address import is_loopback
 
 _COOKIE = "springback_login"
 _LOGIN_PATH = "/login"
 _LOGIN_S = 7 * 86_400
 _LARGEST_FORM_BYTES = 4096
 _WRONG_WAIT_S = 1.0
-_LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_MOST_GUESSES_AT_ONCE = 8
+_NOT_ITSELF = (
+    "This page answers only to itself. Open it by its own address; a proxy in front of it must pass the Host header "
+    "on, and by another name than this machine's own it needs a --password-file.\n"
+)
 _PAGE_HEADERS = {
     # The page's own files and nothing else: whatever an id or a library may try, nothing goes to another machine.
     "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'none'",
@@ -43,7 +48,8 @@ class LoginGate:
         self._app = app
         self._password = password
         self._secret = secrets.token_bytes(32)
-        self._wrong = asyncio.Lock()
+        self._guesses = 0
+        self._turn = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -52,8 +58,8 @@ class LoginGate:
         headers = Headers(scope=scope)
         answer: Response | None = None
         if not self._same_site(headers):
-            answer = PlainTextResponse("This page answers only to itself: open it by its own address.\n", 403)
-        elif self._password is not None and not self._has_login(headers):
+            answer = PlainTextResponse(_NOT_ITSELF, 403)
+        elif self._password is not None and not self._has_login(HTTPConnection(scope)):
             answer = await self._ask(Request(scope, receive)) if scope["type"] == "http" else Response(status_code=401)
         if answer is None:
             return await self._app(scope, receive, _with_headers(send))
@@ -69,14 +75,10 @@ class LoginGate:
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             return False
-        return self._password is not None or host.rpartition(":")[0] in _LOCAL_NAMES or host in _LOCAL_NAMES
+        return self._password is not None or is_loopback(_name_of(host))
 
-    def _has_login(self, headers: Headers) -> bool:
-        try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
-        except CookieError:
-            return False
-        until, _, signature = (morsel.value if morsel is not None else "").partition(".")
+    def _has_login(self, asked: HTTPConnection) -> bool:
+        until, _, signature = asked.cookies.get(_COOKIE, "").partition(".")
         if not hmac.compare_digest(signature.encode(), self._sign(until).encode()):
             return False
         return int(until) > time.time()
@@ -89,22 +91,40 @@ class LoginGate:
             return RedirectResponse(_LOGIN_PATH, 303)
         if request.method != "POST":
             return HTMLResponse(_form())
-        given = await _password_of(request)
-        if self._password is not None and hmac.compare_digest(_digest(given), _digest(self._password)):
-            until = str(int(time.time()) + _LOGIN_S)
-            answer = RedirectResponse("/", 303)
-            answer.set_cookie(
-                _COOKIE,
-                f"{until}.{self._sign(until)}",
-                max_age=_LOGIN_S,
-                httponly=True,
-                samesite="strict",
-                secure=request.url.scheme == "https",
-            )
-            return answer
-        async with self._wrong:  # one guess a second, however many guess
-            await asyncio.sleep(_WRONG_WAIT_S)
-        return HTMLResponse(_form("That is not the password."), 401)
+        if self._guesses >= _MOST_GUESSES_AT_ONCE:
+            return HTMLResponse(_form("Too many try to log in just now. Try again in a moment."), 429)
+        self._guesses += 1
+        try:
+            right = await self._is_right(await _password_of(request))
+        finally:
+            self._guesses -= 1
+        if not right:
+            return HTMLResponse(_form("That is not the password."), 401)
+        until = str(int(time.time()) + _LOGIN_S)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(
+            _COOKIE,
+            f"{until}.{self._sign(until)}",
+            max_age=_LOGIN_S,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    async def _is_right(self, given: str) -> bool:
+        # One after the other, a right one too: else whoever sends many at once learns which one it was at once.
+        async with self._turn:
+            right = hmac.compare_digest(_digest(given), _digest(self._password or ""))
+            if not right:
+                await asyncio.sleep(_WRONG_WAIT_S)
+            return right
+
+
+def _name_of(host: str) -> str:
+    """A Host header without the port."""
+    name = host if host.endswith("]") or ":" not in host else host.rpartition(":")[0]
+    return name.strip("[]")
 
 
 def _digest(text: str) -> bytes:

@@ -29,12 +29,12 @@ def open_socket(host: str, port: int) -> socket.socket:
         raise LiveAddressError(message) from error
 
 
-def page_url(listening: socket.socket) -> str:
+def page_url(listening: socket.socket, scheme: str) -> str:
     """The page's address, as a browser on this machine takes it."""
     host, port = listening.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "::1" if ":" in host else "127.0.0.1"
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
 def is_loopback(host: str) -> bool:

@@ -19,6 +19,12 @@ def live(
         Path | None,
         typer.Option(metavar="FILE", dir_okay=False, help="A file with the password that the page asks for."),
     ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Serve HTTPS with this certificate (PEM).")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Its private key, if not in the same file.")
+    ] = None,
     silent_after: Annotated[
         float, typer.Option(min=1, metavar="SECONDS", help="Silence inside an episode that is called silent, or stale.")
     ] = 60.0,
@@ -31,16 +37,19 @@ def live(
     """Serve the live page, until Ctrl-C or SIGTERM: fleet, agents, families, rebound windows, pipeline.
 
     It reads the topics itself, needs neither the exporter nor Prometheus, and nothing from the internet. Over a network
-    that others can listen to, put it behind a proxy with TLS.
+    that others can listen to, give a certificate too, or put it behind a proxy with TLS that passes the Host header on.
 
     Example: springback live, then open http://127.0.0.1:9460/
     """
-    from dashboards.live_page.live_server import serve_live_page
+    from dashboards.live_page.live_server import TlsFiles, serve_live_page
     from dashboards.live_page.page_address import open_socket, read_password
     from sinks.agent_state import StateTimes
     from stream_processors.service_log import configure_logging
     from stream_processors.service_run import run_until_signalled
 
+    if tls_key is not None and tls_cert is None:
+        message = "--tls-key goes with --tls-cert, which is missing"
+        raise typer.BadParameter(message)
     configure_logging()
     chosen = stream_settings(broker, prefix, settings)
     password = read_password(host, password_file)
@@ -51,6 +60,7 @@ def live(
             listening,
             stop,
             password=password,
+            tls=None if tls_cert is None else TlsFiles(tls_cert, tls_key),
             times=StateTimes(silent_s=silent_after, stalled_s=stalled_after),
             ready_file=ready_file,
             on_ready=lambda address: typer.echo(f"Live page: {address}"),

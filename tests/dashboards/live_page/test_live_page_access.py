@@ -1,8 +1,10 @@
 """Who may see the live page, and what keeps it from being served."""
 
+import contextlib
 import http.client
 import os
 import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from playwright.sync_api import Page, expect
 
 from deploy.local_stack import SPRINGBACK
 from tests.dashboards.live_page.live_process import LiveProcess
+from tests.sinks.certificates import self_signed
 
 OpenPage = Callable[..., Page]
 
@@ -102,6 +105,29 @@ def test_no_other_site_reads_the_page_through_a_browser(unguarded: LiveProcess) 
         assert ask(unguarded, headers=foreign)[0] == 403
         assert ask(unguarded, SOCKET_PATH, headers=UPGRADE | foreign)[0] == 403
     assert ask(unguarded, headers={"Host": f"localhost:{unguarded.port}"})[0] == 200
+
+
+def test_with_a_certificate_the_page_is_served_over_tls(tmp_path: Path) -> None:
+    certificate, key = self_signed(tmp_path)
+    options = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    with LiveProcess("127.0.0.1:1", "", tmp_path, *options) as live:
+        assert live.address == f"https://127.0.0.1:{live.port}/"
+        trusting = ssl.create_default_context(cafile=certificate)
+        for path, headers, expected in (("/", {}, 200), (SOCKET_PATH, UPGRADE, 101)):
+            connection = http.client.HTTPSConnection("127.0.0.1", live.port, timeout=DEADLINE_S, context=trusting)
+            with contextlib.closing(connection):
+                connection.request("GET", path, headers=headers)
+                assert connection.getresponse().status == expected
+
+
+def test_a_certificate_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cert.pem").write_text("none")
+    refused = springback_live("--port", "0", "--tls-cert", str(tmp_path / "cert.pem"))
+    assert refused.returncode == 2
+    assert "Expected two PEM files" in refused.stderr.splitlines()[-1]
+    lonely = springback_live("--port", "0", "--tls-key", str(tmp_path / "cert.pem"))
+    assert lonely.returncode == 2
+    assert "--tls-cert" in lonely.stderr
 
 
 def springback_live(*options: str) -> subprocess.CompletedProcess[str]:
