@@ -31,7 +31,9 @@ def up(
     """Run a broker, one worker, the exporter and the live page on this machine, until Ctrl-C. Nothing is left running.
 
     `embedded` is a small Kafka-compatible broker out of a Python package; `kafka` is a real Apache Kafka, which needs
-    Java 17 and Maven; HOST:PORT is one that runs already. Free ports are chosen and printed.
+    Java 17 and Maven; HOST:PORT is one that runs already. Free ports are chosen and printed, and the
+    broker's is another at every start: tell it to other commands as SPRINGBACK_BROKER. For a Prometheus that is to read
+    the worker's own metrics too, SPRINGBACK_HEALTH_PORT=9465 gives those a port that stays.
 
     Example: springback up --broker kafka --metrics-port 9464
     """
