@@ -32,8 +32,8 @@ class JudgeEndpoint:
     def __init__(self, settings: JudgeSettings) -> None:
         if not settings.base_url or not settings.model:
             message = (
-                "judge.base_url and judge.model are needed (--endpoint, --model): which OpenAI-compatible endpoint is to "
-                "be asked?"
+                "judge.base_url and judge.model are needed (--endpoint, --model): which OpenAI-compatible endpoint is "
+                "to be asked?"
             )
             raise SettingsError(message)
         self._url = settings.base_url.rstrip("/") + "/chat/completions"
