@@ -132,6 +132,16 @@ SOURCES: Final[tuple[Source, ...]] = (
         magic=b"SQLite format 3\0",
         by_name=True,
     ),
+    Source(
+        "ulog",
+        "recording",
+        "recording_formats.ulog_messages:read_messages",
+        "ulog",
+        "pyulog",
+        "logs of PX4 drones",
+        magic=b"ULog\x01\x12\x35",
+        by_name=True,
+    ),
 )
 """Every source, by kind and name."""
 

@@ -9,7 +9,7 @@ import mcap.writer
 from producers.mapped_recordings import read_recordings
 from producers.recording_reader import UnreadablePart
 from producers.signal_mapping import SignalMapping, parse_mapping
-from producers.step_frame import StepFrame
+from producers.step_frame import StepFrame, TextColumn
 from tests.producers import robot_logs
 
 Written = tuple[Path, SignalMapping]
@@ -25,6 +25,11 @@ def frames_of(
 
 def steps_in(frames: list[StepFrame]) -> int:
     return sum(frame.n_steps for frame in frames)
+
+
+def cells_of(frames: list[StepFrame], name: str) -> list[float]:
+    columns = [frame.steps[name] for frame in frames if frame.n_steps]
+    return [cell for column in columns if not isinstance(column, TextColumn) for cell in column.tolist()]
 
 
 def ends_in(frames: list[StepFrame]) -> list[str]:

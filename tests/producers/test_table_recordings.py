@@ -10,8 +10,8 @@ import pytest
 
 from producers.errors import MappingError
 from producers.signal_mapping import parse_mapping
-from producers.step_frame import StepFrame, TextColumn
-from tests.producers.recording_writers import ends_in, frames_of, steps_in
+from producers.step_frame import StepFrame
+from tests.producers.recording_writers import cells_of, ends_in, frames_of, steps_in
 
 T0_S = 1_790_000_000
 MAPPING = """
@@ -27,11 +27,6 @@ risk = { field = "risk" }
 [episode]
 end = { field = "result", outcomes = { ok = "success" } }
 """
-
-
-def cells_of(frames: list[StepFrame], name: str) -> list[float]:
-    columns = [frame.steps[name] for frame in frames if frame.n_steps]
-    return [cell for column in columns if not isinstance(column, TextColumn) for cell in column.tolist()]
 
 
 def read(path: Path, unit: str = "s") -> tuple[list[StepFrame], list[str]]:
