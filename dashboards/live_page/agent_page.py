@@ -6,8 +6,8 @@ from dashboards.live_page.agent_charts import cost_chart, intensity_chart, progr
 from dashboards.live_page.agent_memory import WINDOWS_OF_AN_AGENT, AgentMemory
 from dashboards.live_page.chart_style import LiveChart
 from dashboards.live_page.live_sink import LiveSink
+from dashboards.live_page.page_parts import section_title, stat
 from dashboards.live_page.page_text import NOTHING, ago, figure, group_name, percent, stress
-from dashboards.live_page.pipeline_panel import stat
 from dashboards.live_page.state_chips import StateChip
 from dashboards.live_page.window_list import WindowList
 from dashboards.live_page.window_memory import newest_first
@@ -107,7 +107,7 @@ class AgentPage:
 def _card(title: str, note: str = "") -> ui.element:
     card = ui.element("section").classes("sb-card")
     with card:
-        ui.label(title).classes("sb-title")
+        section_title(title)
         if note:
             ui.label(note).classes("sb-note")
     return card

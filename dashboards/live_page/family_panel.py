@@ -5,6 +5,7 @@ from nicegui import ui
 from dashboards.live_page.chart_style import LiveChart
 from dashboards.live_page.family_table import FamilyTable, family_key, family_title
 from dashboards.live_page.live_sink import LiveSink
+from dashboards.live_page.page_parts import section_title
 from dashboards.live_page.stress_curve import curve_words, stress_curve
 from stream_processors.resilience.family_readings import FamilyReading
 
@@ -19,13 +20,13 @@ class FamilyPanel:
         self._none = ui.label("No episode of any family has ended yet.").classes("sb-card sb-none")
         with ui.element("div").classes("sb-family-page") as self._content:
             with ui.element("section").classes("sb-card").props('aria-label="Families"'):
-                ui.label("Families").classes("sb-title")
+                section_title("Families")
                 ui.label(
                     "Success says whether agents arrive, cost what the way back took. A click shows the curve."
                 ).classes("sb-note")
                 self._table = FamilyTable(on_choose=self._choose)
             with ui.element("section").classes("sb-card sb-curve").props('aria-label="Stress response"'):
-                self._title = ui.label().classes("sb-title")
+                self._title = section_title()
                 self._words = ui.label().classes("sb-note")
                 self._curve = LiveChart("margin over stress", "sb-chart sb-chart--tall")
                 ui.label("Hollow points stand on too few episodes to decide anything.").classes("sb-note")

@@ -3,46 +3,25 @@
 from collections.abc import Callable
 from typing import Any
 
-from nicegui import events, ui
+from nicegui import events
 
+from dashboards.live_page.live_table import Column, LiveTable
 from dashboards.live_page.page_text import NOTHING, figure, group_name, percent, stress
 from sinks.bounded_memory import fingerprint
 from sinks.label_values import clean_label_value
 from stream_processors.resilience.family_readings import FamilyReading
 
+_BETA = "Policy stability: the largest change of the stability loss per magnitude of a perturbation"
 _COLUMNS = (
-    ("family", "Family", "left", ""),
-    ("success", "Success", "left", ""),
-    ("cost", "Cost", "right", ""),
-    ("capacity", "λ*", "right", ""),
-    ("live", "live λ", "right", "sb-wide"),
-    ("beta", "β", "right", "sb-wide"),
-    ("episodes", "Episodes", "right", "sb-wide"),
-    ("contract", "Contract", "left", "sb-mark"),
+    Column("family", "Family", "left", look="family"),
+    Column("success", "Success", "left", look="share", hint="Share of episodes that ended in success"),
+    Column("cost", "Cost", "right", hint="Mean recovery cost of an episode"),
+    Column("capacity", "λ*", "right", hint="Stress capacity: the largest stress at which the contract is kept"),
+    Column("live", "live λ", "right", "sb-wide", hint="The 0.9 quantile of stress over the family's active episodes"),
+    Column("beta", "β", "right", "sb-wide", hint=_BETA),
+    Column("episodes", "Episodes", "right", "sb-wide"),
+    Column("contract", "Contract", "left", "sb-mark", "mark"),
 )
-_HINTS = {
-    "success": "Share of episodes that ended in success",
-    "cost": "Mean recovery cost of an episode",
-    "capacity": "Stress capacity: the largest stress at which the contract is kept",
-    "live": "The 0.9 quantile of stress over the family's active episodes",
-    "beta": "Policy stability: the largest change of the stability loss per magnitude of a perturbation",
-}
-_SUCCESS_CELL = """
-<q-td :props="props"><span class="sb-meter sb-wide" v-if="props.row.share !== null" aria-hidden="true"
-  ><span :style="{ width: props.row.share + '%' }"></span></span> {{ props.row.success }}</q-td>
-"""
-_CONTRACT_CELL = """
-<q-td :props="props"><span :class="'sb-state sb-state--' + props.row.mark" :title="props.row.contract"
-  ><q-icon :name="props.row.icon" aria-hidden="true" /><span class="sb-wide">{{ props.row.contract }}</span
-></span></q-td>
-"""
-_FAMILY_CELL = """
-<q-td :props="props"><span class="sb-name">{{ props.row.family }}</span>
-<div class="sb-under">{{ props.row.method }}</div></q-td>
-"""
-_HEADER_CELL = """
-<q-th :props="props">{{ props.col.label }}<q-tooltip v-if="props.col.hint">{{ props.col.hint }}</q-tooltip></q-th>
-"""
 _ROWS = 25
 
 
@@ -56,23 +35,9 @@ class FamilyTable:
 
     def __init__(self, columns: tuple[str, ...] | None = None, on_choose: Callable[[str], None] | None = None) -> None:
         self._shown: list[dict[str, Any]] = []
-        shown = [column for column in _COLUMNS if columns is None or column[0] in columns]
-        fields = [
-            {
-                **{"name": name, "label": label, "field": f"{name}_sort", "align": align, "sortable": True},
-                **{"hint": _HINTS.get(name), "classes": width, "headerClasses": width},
-            }
-            for name, label, align, width in shown
-        ]
-        table = ui.table(columns=fields, rows=[], row_key="key", pagination={"rowsPerPage": _ROWS, "sortBy": "family"})
-        table.props(f'flat binary-state-sort rows-per-page-label="Rows" :rows-per-page-options="[{_ROWS}, 100]"')
-        table.classes("sb-table")
-        table.add_slot("header-cell", _HEADER_CELL)
-        for name, *_ in shown:
-            table.add_slot(f"body-cell-{name}", f'<q-td :props="props">{{{{ props.row.{name} }}}}</q-td>')
-        table.add_slot("body-cell-family", _FAMILY_CELL)
-        table.add_slot("body-cell-success", _SUCCESS_CELL)
-        table.add_slot("body-cell-contract", _CONTRACT_CELL)
+        shown = [column for column in _COLUMNS if columns is None or column.name in columns]
+        paging = {"rowsPerPage": _ROWS, "sortBy": "family"}
+        table = LiveTable(shown, row_key="key", pagination=paging, sizes=(_ROWS, 100), sort_suffix="_sort")
         if on_choose is not None:
 
             def choose(event: events.GenericEventArguments) -> None:
@@ -80,6 +45,8 @@ class FamilyTable:
 
             table.classes("sb-clickable")
             table.on("rowClick", choose, js_handler="(event, row) => emit(row.key)")
+            table.on("choose", choose)
+            table.props["choosable"] = True
         self._table = table
 
     def show(self, families: list[FamilyReading]) -> None:

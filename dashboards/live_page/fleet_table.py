@@ -6,39 +6,21 @@ from nicegui import events, ui
 
 from dashboards.live_page.fleet_rows import FleetRow, RowOrder, count_states, filter_rows, page_of, sort_rows
 from dashboards.live_page.live_sink import LiveSink
+from dashboards.live_page.live_table import Column, LiveTable
+from dashboards.live_page.page_parts import section_title
 from dashboards.live_page.page_text import NOTHING, STATE_LOOKS, ago, figure, group_name, percent
-from dashboards.live_page.state_chips import STATE_CELL, StateFilter
+from dashboards.live_page.state_chips import StateFilter
 
 _PAGE_SIZES = (25, 50, 100)
 _COLUMNS = (
-    ("name", "Agent", "left", ""),
-    ("state", "State", "left", ""),
-    ("family", "Family", "left", "sb-wide"),
-    ("progress", "Progress", "left", "sb-wide"),
-    ("intensity", "g", "right", ""),
-    ("cost", "Cost", "right", ""),
-    ("seen", "Heard", "right", "sb-wide"),
+    Column("name", "Agent", "left", look="agent"),
+    Column("state", "State", "left", look="state"),
+    Column("family", "Family", "left", "sb-wide"),
+    Column("progress", "Progress", "left", "sb-wide", "share"),
+    Column("intensity", "g", "right", hint="How far its last step was off the stage baseline"),
+    Column("cost", "Cost", "right", look="cost", hint="What its open rebound windows have cost up to now"),
+    Column("seen", "Heard", "right", "sb-wide", hint="When something last came from it"),
 )
-_HINTS = {
-    "intensity": "How far its last step was off the stage baseline",
-    "cost": "What its open rebound window has cost up to now",
-    "seen": "When something last came from it",
-}
-_NAME_CELL = """
-<q-td :props="props"><a class="sb-name" :href="'/agent/' + props.row.token" @click.stop>{{ props.row.name }}</a>
-<div class="sb-under sb-narrow">{{ props.row.family }}</div></q-td>
-"""
-_PROGRESS_CELL = """
-<q-td :props="props"><span class="sb-meter" v-if="props.row.share !== null" aria-hidden="true"
-  ><span :style="{ width: props.row.share + '%' }"></span></span> {{ props.row.progress }}</q-td>
-"""
-_COST_CELL = """
-<q-td :props="props"><span class="sb-under sb-since sb-wide" v-if="props.row.since">{{ props.row.since }}</span
-  >{{ props.row.cost }}</q-td>
-"""
-_HEADER_CELL = """
-<q-th :props="props">{{ props.col.label }}<q-tooltip v-if="props.col.hint">{{ props.col.hint }}</q-tooltip></q-th>
-"""
 _PAGING_LABEL = """(first, last, all) =>
   [first, last].map(n => n.toLocaleString("en")).join("\N{EN DASH}") + " of " + all.toLocaleString("en")"""
 
@@ -57,7 +39,7 @@ class FleetTable:
         self._shown: list[dict[str, Any]] = []
         with ui.element("section").classes("sb-card sb-fleet").props('aria-label="Fleet"'):
             with ui.element("div").classes("sb-bar"):
-                ui.label("Fleet").classes("sb-title")
+                section_title("Fleet")
                 self._search = ui.input(placeholder="Find an agent or a family", on_change=self._refilter)
                 self._search.props('dense outlined clearable debounce=200 aria-label="Find an agent or a family"')
                 self._search.classes("sb-search")
@@ -73,7 +55,7 @@ class FleetTable:
         rows = sort_rows(filter_rows(all_rows, self._filter.chosen, self._search.value or ""), self._order)
         page = page_of(rows, self._page, self._size)
         with self._sink.look() as (view, now_s):
-            forgotten = view.agents_forgotten
+            forgotten, room = view.agents_forgotten, view.bounds.agents
         shown = [_shown(row, now_s) for row in page.rows]
         paging: dict[str, Any] = {
             "page": (page.first - 1) // self._size + 1 if page.first else 1,
@@ -89,25 +71,14 @@ class FleetTable:
             self._table.rows = shown
         self._none.set_visibility(not shown)
         self._forgotten.set_visibility(forgotten > 0)
-        self._forgotten.text = f"{forgotten:,} agents that were not heard of for longest are no longer remembered."
+        self._forgotten.text = (
+            f"There is room for {room:,} agents: {forgotten:,} times the one unheard of for longest was left out."
+        )
 
-    def _make_table(self) -> ui.table:
-        columns = [
-            {
-                **{"name": name, "label": label, "field": name, "align": align, "sortable": True},
-                **{"hint": _HINTS.get(name), "classes": shown, "headerClasses": shown},
-            }
-            for name, label, align, shown in _COLUMNS
-        ]
+    def _make_table(self) -> LiveTable:
         paging = {"page": 1, "rowsPerPage": self._size, "rowsNumber": 0, "sortBy": "state", "descending": False}
-        table = ui.table(columns=columns, rows=[], row_key="token", pagination=paging).classes("sb-table")
-        table.props(f'flat binary-state-sort rows-per-page-label="Rows" :rows-per-page-options="{list(_PAGE_SIZES)}"')
+        table = LiveTable(_COLUMNS, row_key="token", pagination=paging, sizes=_PAGE_SIZES)
         table.props[":pagination-label"] = _PAGING_LABEL
-        table.add_slot("header-cell", _HEADER_CELL)
-        table.add_slot("body-cell-name", _NAME_CELL)
-        table.add_slot("body-cell-state", STATE_CELL)
-        table.add_slot("body-cell-progress", _PROGRESS_CELL)
-        table.add_slot("body-cell-cost", _COST_CELL)
         table.on("request", self._turn)
         table.on("rowClick", js_handler="(event, row) => { window.location.href = '/agent/' + row.token }")
         return table

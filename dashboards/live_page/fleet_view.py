@@ -47,6 +47,7 @@ class FleetView:
     """The fold. Its times are seconds since 1970, and given.
 
     Attributes:
+        bounds: of its memory.
         sight: whether all of this is what holds now.
         windows: the recent rebound windows.
         dead_letters: how many of the input could not be used, by reason.
@@ -63,7 +64,7 @@ class FleetView:
         self.unreadable = 0
         self.episodes_ended = 0
         self.agents_forgotten = 0
-        self._bounds = bounds
+        self.bounds = bounds
         self._agents: BoundedMemory[AgentMemory] = BoundedMemory(bounds.agents)
         self._families: BoundedMemory[FamilyReading] = BoundedMemory(bounds.families)
         self._reasons = LabelBound(bounds.reasons)
@@ -139,7 +140,7 @@ class FleetView:
         key = agent_key(label)
         agent = self._agents.get(key)
         if agent is None:
-            self.agents_forgotten += len(self._agents) >= self._bounds.agents
+            self.agents_forgotten += len(self._agents) >= self.bounds.agents
             agent = AgentMemory(label, key.hex())
         self._agents.put(key, agent)
         return agent

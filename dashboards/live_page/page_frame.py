@@ -78,7 +78,7 @@ def _sight_chip(sink: LiveSink) -> Refresh:
         None: ("sensors", "live"),
         "catching up": ("downloading", "catching up"),
         "no broker": ("visibility_off", "no broker"),
-        "no worker": ("visibility_off", "no worker"),
+        "no worker": ("visibility_off", "steps unread"),
     }
 
     def refresh() -> None:
@@ -98,7 +98,8 @@ def _banner(sink: LiveSink, bootstrap: str) -> Refresh:
         "no broker": f"No broker answers at {bootstrap}. What agents do now is unknown; what is shown is from before.",
         "catching up": "Reading what the topics hold. What agents do now is not known yet. "
         "Should this not end: `springback topics` declares topics that are missing.",
-        "no worker": "Steps arrive, but no worker reads them: start `springback worker`. What agents do is unknown.",
+        "no worker": "Steps wait that no worker has read: start `springback worker`, or wait until it has caught up. "
+        "What agents do now is unknown; what is shown is from before.",
     }
 
     def refresh() -> None:

@@ -3,6 +3,7 @@
 from nicegui import ui
 
 from dashboards.live_page.live_sink import LiveSink
+from dashboards.live_page.page_parts import section_title, stat
 from dashboards.live_page.page_text import NOTHING, ago
 from dashboards.live_page.sight import Blindness
 
@@ -25,7 +26,7 @@ class PipelinePanel:
         self._sink = sink
         self._figures: dict[str, ui.label] = {}
         with ui.element("section").classes("sb-card").props('aria-label="Pipeline"'):
-            ui.label("Pipeline").classes("sb-title")
+            section_title("Pipeline")
             with ui.element("dl").classes("sb-stats"):
                 for name in (
                     *("Broker", "Caught up", "Frames behind", "Readings a second", "Steps a second"),
@@ -70,7 +71,7 @@ class _Counts:
 
     def __init__(self, title: str, rows: int) -> None:
         with ui.element("section").classes("sb-card"):
-            ui.label(title).classes("sb-title")
+            section_title(title)
             self._none = ui.label().classes("sb-none")
             with ui.element("dl").classes("sb-counts"):
                 self._rows = [_CountRow() for _ in range(rows)]
@@ -93,12 +94,3 @@ class _CountRow:
     def show(self, name: str | None, number: int) -> None:
         self._row.set_visibility(name is not None)
         self._name.text, self._number.text = name or "", f"{number:,}"
-
-
-def stat(name: str) -> ui.label:
-    """A figure with its name above it, in a `dl`; the label of the figure."""
-    with ui.element("div"):
-        with ui.element("dt"):
-            ui.label(name)
-        with ui.element("dd"):
-            return ui.label(NOTHING)

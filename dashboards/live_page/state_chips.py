@@ -8,12 +8,6 @@ from dashboards.live_page.fleet_rows import URGENCY
 from dashboards.live_page.page_text import STATE_LOOKS
 from stream_processors.resilience.metric_spec import AgentStateName
 
-STATE_CELL = """
-<q-td :props="props"><span :class="'sb-state sb-state--' + props.row.state"
-  ><q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.word }}</span></q-td>
-"""
-"""The cell of a table whose rows have a `state`, with its `icon` and `word`."""
-
 
 class StateChip:
     """The state of one agent."""

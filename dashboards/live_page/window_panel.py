@@ -3,6 +3,7 @@
 from nicegui import ui
 
 from dashboards.live_page.live_sink import LiveSink
+from dashboards.live_page.page_parts import section_title
 from dashboards.live_page.window_list import WindowList
 
 _ROWS = 25
@@ -15,7 +16,7 @@ class WindowPanel:
         self._sink = sink
         self._first = 0
         with ui.element("section").classes("sb-card").props('aria-label="Recent rebound windows"'):
-            ui.label("Recent rebound windows").classes("sb-title")
+            section_title("Recent rebound windows")
             self._windows = WindowList(_ROWS)
             with ui.element("div").classes("sb-pager") as self._pager:
                 self._told = ui.label().classes("sb-note")

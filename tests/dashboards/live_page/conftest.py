@@ -65,8 +65,10 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     complaints: list[str] = []
     with ExitStack() as contexts:
 
-        def open_address(address: str, *, faults_allowed: bool = False, width: int = 1280) -> Page:
-            context = browser.new_context(viewport={"width": width, "height": 900})
+        def open_address(
+            address: str, *, faults_allowed: bool = False, width: int = 1280, zone: str | None = None
+        ) -> Page:
+            context = browser.new_context(viewport={"width": width, "height": 900}, timezone_id=zone)
             contexts.callback(context.close)
             page = context.new_page()
             watch(page, complaints, address, faults_allowed)

@@ -1,7 +1,10 @@
 """The live page in a browser, over readings that are written straight to the topics."""
 
 import re
+import time
 from collections.abc import Callable
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -100,6 +103,41 @@ def test_the_fleet_table_sorts_and_filters(live: LiveProcess, sender: ReadingSen
     expect(page.locator(".sb-fleet tbody .sb-name")).to_have_text(["robot-9", "drone-1"])
     page.get_by_role("link", name="robot-9").click()
     expect(page.get_by_role("heading", name="robot-9")).to_be_visible()
+
+
+def test_all_can_be_done_with_keys(live: LiveProcess, sender: ReadingSender, open_page: OpenPage) -> None:
+    page = open_page(live.address)
+    sender.send(status("robot-2"), status("robot-1"), family("assembly"), family("navigation", in_breach=True))
+    expect(row(page, "robot-2")).to_be_visible()
+    heads = page.locator(".sb-fleet thead th")
+    name = heads.filter(has_text="Agent")
+    expect(heads.filter(has_text="State")).to_have_attribute("aria-sort", "ascending")
+    expect(name).to_have_attribute("aria-sort", "none")
+    name.press("Enter")
+    expect(name).to_have_attribute("aria-sort", "ascending")
+    name.press("Space")
+    expect(name).to_have_attribute("aria-sort", "descending")
+    expect(page.locator(".sb-fleet tbody .sb-name")).to_have_text(["robot-2", "robot-1"])
+    expect(name).to_be_focused()
+    page.get_by_role("link", name="robot-2").focus()
+    sender.send(status("robot-2", 40, intensity=3.25))
+    expect(row(page, "robot-2")).to_contain_text("3.25")
+    expect(page.get_by_role("link", name="robot-2")).to_be_focused()
+    page.get_by_role("button", name="in rebound").press("Enter")
+    expect(page.get_by_role("button", name="in rebound")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_text("No agent is like that.")).to_be_visible()
+    page.goto(live.address + "families")
+    expect(page.get_by_role("heading", name="Stress response of navigation")).to_be_visible()
+    page.get_by_role("button", name="assembly").press("Enter")
+    expect(page.get_by_role("heading", name="Stress response of assembly")).to_be_visible()
+
+
+def test_times_are_those_of_whoever_looks(live: LiveProcess, sender: ReadingSender, open_page: OpenPage) -> None:
+    page = open_page(live.address + agent_path("robot-7"), zone="Asia/Kathmandu")  # a quarter of an hour off the others
+    now_s = time.time()
+    sender.send(status("robot-7", 10, seen_s=now_s - 1.0), status("robot-7", 11, seen_s=now_s))
+    minutes = {datetime.fromtimestamp(now_s - ago_s, ZoneInfo("Asia/Kathmandu")).strftime("%H:%M") for ago_s in (0, 60)}
+    expect(page.get_by_role("img", name="g by channel")).to_contain_text(re.compile(f"({'|'.join(minutes)}):[0-5]"))
 
 
 def test_a_thousand_agents_are_paged_and_none_is_left_out(
