@@ -163,7 +163,8 @@ RecordingsArgument = Annotated[
         callback=check_recordings,
         show_default=False,
         help="Recordings: step frames as JSON Lines, plain or gzip; with --mapping also MCAP, bags of ROS 1 and 2, "
-        "ULog, Parquet, CSV, JSON Lines and folders of LeRobot, in any mixture. Several are one input; - is standard input.",
+        "ULog, Parquet, CSV, JSON Lines and folders of LeRobot, in any mixture. Several are one input; - is standard "
+        "input.",
     ),
 ]
 
