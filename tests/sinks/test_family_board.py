@@ -167,6 +167,11 @@ def test_no_capacity_is_a_capacity_of_nothing_and_a_flag(family: Make) -> None:
     assert page.of("stress_capacity_flag") == {"ok": 0, "none": 1, "insufficient": 0}
 
 
+def test_a_worker_that_lost_its_state_is_believed_when_it_counts_anew(family: Make) -> None:
+    page = Families().after(family(sequence=42, updated_s=1000.0), family(sequence=1, updated_s=2000.0, beta=7.5))
+    assert page("policy_stability_beta", **GROUP) == 7.5
+
+
 def test_the_latest_reading_replaces_and_repetitions_drop_out(family: Make) -> None:
     page = Families().after(
         family(sequence=5, breaches=1, violations=4),

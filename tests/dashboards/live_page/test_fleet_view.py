@@ -20,7 +20,7 @@ from dashboards.live_page.fleet_view import FleetView, ViewBounds, agent_key
 from dashboards.live_page.window_sentence import dominant_channel, window_sentence
 from sinks.label_values import clean_label_value
 from sinks.sink import DeadLetter
-from stream_processors.resilience.readings import ChannelCosts, EpisodeKey, Reading
+from stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeKey, Reading
 from tests.dashboards.live_page.fake_fleet import family, status, summary, window
 
 NOW_S = 10_000.0
@@ -217,3 +217,35 @@ def test_a_window_is_told_in_a_sentence(state: str, end: str) -> None:
 def test_the_dominant_channel_is_the_one_that_cost_most() -> None:
     assert dominant_channel(ChannelCosts(cognitive=0.5, physical=0.25, debt=0.75)) == "debt"
     assert dominant_channel(ChannelCosts()) is None
+
+
+def test_an_agent_of_two_producers_takes_the_steps_of_each_once() -> None:
+    view = FleetView()
+    for second in range(10):
+        for producer, before in (("gateway", 5000), ("robot", 100)):
+            counts = AgentCounts(steps=before + 2 * second)
+            view.fold(status("robot-7", seen_s=NOW_S + second, producer=producer, counts=counts), NOW_S + second)
+    assert view.steps_per_second(NOW_S + 10) == 2 * 2 * 9 / 10
+    started = status("robot-7", seen_s=NOW_S + 10, producer="robot", session="again", counts=AgentCounts(steps=9000))
+    view.fold(started, NOW_S + 10)
+    assert view.steps_per_second(NOW_S + 11) == 2 * 2 * 9 / 10  # another start counts from where it is
+
+
+def test_a_window_of_an_older_episode_is_told_with_its_cost() -> None:
+    (older,) = status("robot-7", 50, departed=41, cost=3.0).episodes
+    (newest,) = status("robot-7", 10).episodes
+    view = FleetView()
+    view.sight.caught_up = True
+    view.sight.show_frames_behind({0: 0}, NOW_S)
+    view.fold(status("robot-7", seen_s=NOW_S, episodes=(older, newest)), NOW_S)
+    (row,) = fleet_rows(view, NOW_S)
+    assert (row.state, row.departure_step, row.cost, row.progress) == ("rebound", 41, 3.0, newest.progress)
+
+
+def test_a_family_whose_worker_lost_its_state_is_believed_when_it_counts_anew() -> None:
+    view = FleetView()
+    for sequence, updated_s, success in ((42, 1000.0, 0.5), (41, 999.0, 0.1), (1, 2000.0, 0.75), (42, 1000.0, 0.5)):
+        view.fold(family("navigation", sequence, updated_s=updated_s, success_rate=success), NOW_S)
+    assert [known.success_rate for known in view.families()] == [0.5]  # the old count was sent again, and is higher
+    view.fold(family("navigation", 2, updated_s=2001.0, success_rate=1.0), NOW_S)
+    assert [known.success_rate for known in view.families()] == [1.0]
