@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from dashboards.live_page.event_rate import EventRate
 from dashboards.live_page.fleet_rows import (
     RowOrder,
     count_states,
@@ -249,3 +250,24 @@ def test_a_family_whose_worker_lost_its_state_is_believed_when_it_counts_anew() 
     assert [known.success_rate for known in view.families()] == [0.5]  # the old count was sent again, and is higher
     view.fold(family("navigation", 2, updated_s=2001.0, success_rate=1.0), NOW_S)
     assert [known.success_rate for known in view.families()] == [1.0]
+
+
+def test_while_the_broker_was_away_nobody_was_silent() -> None:
+    view = folded([status("robot-7", seen_s=NOW_S)])
+    view.sight.show_broker_away(NOW_S + 10)
+    view.sight.show_frames_behind({0: 0}, NOW_S + 100)
+    (agent,) = view.agents()
+    assert view.state_of(agent, NOW_S + 130) == "calm"
+    assert view.state_of(agent, NOW_S + 170) == "silent"
+
+
+def test_how_a_window_closed_first_stays() -> None:
+    view = folded([window("robot-7"), window("robot-7", state="censored"), window("robot-7", state="open")])
+    assert [known.state for known in view.windows.newest_first()] == ["recovered"]
+
+
+def test_a_clock_that_is_put_back_loses_no_count() -> None:
+    rate = EventRate(window_s=10)
+    rate.count(5, 100.0)
+    rate.count(5, 90.0)
+    assert rate.per_second(101.0) == 1.0
