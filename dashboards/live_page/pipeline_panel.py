@@ -7,7 +7,7 @@ from dashboards.live_page.page_parts import section_title, stat
 from dashboards.live_page.page_text import NOTHING, ago
 from dashboards.live_page.sight import Blindness
 
-_BROKER = {True: "answers", False: "does not answer"}
+_BROKER = {True: "answers", False: "does not answer", None: "not asked yet"}
 _READ: dict[Blindness | None, str] = {
     None: "yes",
     "catching up": "not yet",
@@ -61,7 +61,7 @@ class PipelinePanel:
         waiting = sorted((partition, frames) for partition, frames in behind.items() if frames)
         self._behind.show(
             [(f"partition {partition}", frames) for partition, frames in waiting[:_MOST_PARTITIONS]],
-            _NOT_KNOWN if blindness == "no broker" else _NO_FRAME,
+            _NO_FRAME if sight.broker_reachable else _NOT_KNOWN,
         )
         self._reasons.show([(reason.replace("_", " "), number) for reason, number in reasons], _ALL_USED)
 

@@ -15,14 +15,14 @@ class Sight:
     """The broker, the workers, and whether all is read that the topics hold. Times are seconds since 1970.
 
     Attributes:
-        broker_reachable: whether the broker answers.
+        broker_reachable: whether the broker answers; None until that is known.
         caught_up: whether all has been read that was there at the start.
         frames_behind: frames that no worker has read yet, by partition; empty where the broker does not answer.
         newest_s: when an agent was last heard of; None before that.
     """
 
     def __init__(self, times: StateTimes = DEFAULT_TIMES) -> None:
-        self.broker_reachable = False
+        self.broker_reachable: bool | None = None
         self.caught_up = False
         self.frames_behind: Mapping[int, int] = {}
         self.newest_s: float | None = None
@@ -48,9 +48,9 @@ class Sight:
     @property
     def blindness(self) -> Blindness | None:
         """Why nothing can be said of agents; None where it can."""
-        if not self.broker_reachable:
+        if self.broker_reachable is False:
             return "no broker"
-        if not self.caught_up:
+        if not self.caught_up or self.broker_reachable is None:
             return "catching up"
         return "no worker" if self._broker.blind else None
 

@@ -147,6 +147,11 @@ def test_where_nothing_can_be_seen_agents_are_unknown() -> None:
     def state() -> str:
         return fleet_rows(view, NOW_S)[0].state
 
+    assert (view.sight.blindness, state()) == ("catching up", "unknown")  # nobody knows yet whether a broker is there
+    view.sight.caught_up = True
+    assert (view.sight.blindness, state()) == ("catching up", "unknown")
+    view.sight.caught_up = False
+    view.sight.show_broker_away(NOW_S)
     assert (view.sight.blindness, state()) == ("no broker", "unknown")
     view.sight.show_frames_behind({0: 0}, NOW_S)
     assert (view.sight.blindness, state()) == ("catching up", "unknown")
