@@ -94,7 +94,7 @@ def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: 
     needed = config.calibration_episodes
     tasks = {family: task_sequence(family, seed) for family in FAMILIES}
     sessions = {agent.emitter.session for agent in agents}
-    bar = demo.progress.add_task("Learning", total=len(FAMILIES) * needed, detail="clean episodes")
+    bar = demo.progress.add_task("Learning", total=len(FAMILIES) * needed, detail="clean episodes scored")
     started: Counter[str] = Counter()
 
     def scored() -> Counter[str]:

@@ -1,5 +1,6 @@
 """The feed against a real ROS 1 master, with a robot in a process of its own; the feed's node has one too."""
 
+import atexit
 import json
 import os
 import queue
@@ -158,6 +159,7 @@ def test_bytes_that_do_not_fit_their_definition_are_told(monkeypatch: pytest.Mon
     master_program()
     monkeypatch.setattr(sys, "path", list(sys.path))
     rospy = import_rospy()
+    atexit.unregister(rospy.core._ros_atexit)  # no node was begun here, and the log that it writes to is gone by then
     feed = Ros1Feed([], BridgeInbox())
     message = rospy.AnyMsg()
     message._connection_header = {"type": "robot_msgs/Level", "md5sum": "x", "message_definition": NUMBER}
