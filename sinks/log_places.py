@@ -1,6 +1,6 @@
 """How far each partition was read, and whether its log still is the one that was read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 from aiokafka import ConsumerRecord, TopicPartition  # type: ignore[import-untyped]
@@ -35,6 +35,9 @@ class LogPlaces:
     def ended_before(self, ends: Mapping[TopicPartition, int]) -> list[TopicPartition]:
         """The partitions that end before their places, now and when last asked: a new leader may be late for a moment.
 
+        One whose last message has come again in between (`comes_again`) is not among them: Tansu says of some logs
+        that they end one message early, and keeps to it.
+
         Args:
             ends: the offsets after their last messages.
         """
@@ -42,6 +45,16 @@ class LogPlaces:
         found = short & self._short
         self._short = short - found
         return sorted(found)
+
+    @property
+    def doubted(self) -> Set[TopicPartition]:
+        """The partitions that ended before their places when last asked: their last message shall be read again."""
+        return frozenset(self._short)
+
+    def comes_again(self, partition: TopicPartition, record: ConsumerRecord) -> None:
+        """A message that was read has come again; if it is the last one, the log is all there, whatever its end."""
+        if record.offset == self.last_offset(partition):
+            self._short.discard(partition)
 
     def last_offset(self, partition: TopicPartition) -> int | None:
         """The offset of the last message that was read; None before the first."""

@@ -135,6 +135,8 @@ class SinkRunner:
                     if self._places.is_new(partition, record):
                         await self._write(record)
                         self._places.passed(partition, record)
+                    else:
+                        self._places.comes_again(partition, record)
                 for sink in self._sinks:
                     await self._insist(sink, sink.flush)
             if self._ends is not None and await _reached(consumer, self._ends):
@@ -155,6 +157,7 @@ class SinkRunner:
             self._look_back(consumer, assigned)
             return
         self._begin_anew(consumer, self._places.ended_before(ends))
+        self._look_back(consumer, self._places.doubted)
 
     def _look_back(self, consumer: AIOKafkaConsumer, assigned: AbstractSet[TopicPartition]) -> None:
         """Read on where we were, the last message once more: by it the log is known, once the broker is there again."""

@@ -52,3 +52,15 @@ def test_a_log_that_is_too_short_twice_in_a_row_is_another_one() -> None:
     assert places.ended_before({PARTITION: 5}) == []
     assert places.ended_before({PARTITION: 9}) == [PARTITION]
     assert places.ended_before({TopicPartition("never-read", 0): 0}) == []
+
+
+def test_a_log_said_to_be_short_whose_last_message_comes_again_is_the_same() -> None:
+    places = read_up_to(9)
+    for _ in range(3):
+        assert places.ended_before({PARTITION: 9}) == []
+        assert places.doubted == {PARTITION}
+        places.comes_again(PARTITION, record(9, 1009))
+        assert not places.doubted
+    assert places.ended_before({PARTITION: 9}) == []
+    places.comes_again(PARTITION, record(8, 1008))  # that is not the last one
+    assert places.ended_before({PARTITION: 9}) == [PARTITION]
