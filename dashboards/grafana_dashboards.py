@@ -5,12 +5,12 @@ The same source gives the same bytes, so the files in `dashboards/grafana/` can 
 
 from pathlib import Path
 
-from dashboards.grafana_parts.board_layout import Board
-from dashboards.grafana_parts.fleet_board import fleet_board
-from dashboards.grafana_parts.one_agent_board import one_agent_board
-from dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
-from dashboards.grafana_parts.pipeline_board import pipeline_board
-from dashboards.grafana_parts.resilience_board import resilience_board
+from springback.dashboards.grafana_parts.board_layout import Board
+from springback.dashboards.grafana_parts.fleet_board import fleet_board
+from springback.dashboards.grafana_parts.one_agent_board import one_agent_board
+from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
+from springback.dashboards.grafana_parts.pipeline_board import pipeline_board
+from springback.dashboards.grafana_parts.resilience_board import resilience_board
 
 DASHBOARD_FOLDER = Path(__file__).parent / "grafana"
 """Where the dashboards are kept as files."""

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from dashboards.grafana_dashboards import dashboard_files
-from dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
-from sinks.bounded_memory import fingerprint
-from sinks.errors import GrafanaRefusedError
-from sinks.grafana_connection import GrafanaConnection
+from springback.dashboards.grafana_dashboards import dashboard_files
+from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
+from springback.sinks.bounded_memory import fingerprint
+from springback.sinks.errors import GrafanaRefusedError
+from springback.sinks.grafana_connection import GrafanaConnection
 
 Outcome = Literal["created", "updated", "unchanged", "missing"]
 

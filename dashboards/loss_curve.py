@@ -5,8 +5,7 @@ from pathlib import Path
 from matplotlib import style
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-
-from stream_processors.value_fitting import FittedValue
+from springback.stream_processors.value_fitting import FittedValue
 
 _TRAIN, _HELD_OUT, _MUTED = "#0072b2", "#d55e00", "#777777"
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-
-from deploy.errors import DeployError
+from springback.deploy.errors import DeployError
 
 RUNBOOK = "deploy/prometheus/runbook.md"
 """Where the shipped rules say that the runbook is: in the repository."""

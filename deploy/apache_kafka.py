@@ -9,9 +9,9 @@ import uuid
 from importlib.resources import files
 from pathlib import Path
 
-from deploy.broker_process import BrokerProcess
-from deploy.child_process import ChildProcess
-from deploy.kafka_distribution import find_java, kafka_jars
+from springback.deploy.broker_process import BrokerProcess
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.kafka_distribution import find_java, kafka_jars
 
 _START_TIMEOUT_S = 60.0
 _FORMAT_TIMEOUT_S = 60.0
@@ -47,7 +47,7 @@ class ApacheKafka(BrokerProcess):
         """Write the settings and format an empty data directory."""
         port, controller_port = self._ports
         data_directory = self._directory / f"data-{port}"
-        templates = files("deploy") / "kafka"
+        templates = files("springback.deploy") / "kafka"
         settings = string.Template((templates / "server.properties").read_text()).substitute(
             PORT=port, CONTROLLER_PORT=controller_port, DATA_DIRECTORY=data_directory, NAMES="$NAMES"
         )

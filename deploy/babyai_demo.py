@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import cycle
 
-from deploy.demo_run import DemoError, DemoRun
-from producers.babyai_testbed.episode_plan import STRESSES, PlannedEpisode, plan_episodes
-from producers.babyai_testbed.episode_play import PlayedStep, play
-from producers.babyai_testbed.simulated_time import SimulatedClock
-from producers.babyai_testbed.task_families import FAMILIES, task_sequence
-from producers.step_emitter import StepEmitter, new_session
-from stream_processors.resilience.stage_baseline import BaselineConfig
+from springback.deploy.demo_run import DemoError, DemoRun
+from springback.producers.babyai_testbed.episode_plan import STRESSES, PlannedEpisode, plan_episodes
+from springback.producers.babyai_testbed.episode_play import PlayedStep, play
+from springback.producers.babyai_testbed.simulated_time import SimulatedClock
+from springback.producers.babyai_testbed.task_families import FAMILIES, task_sequence
+from springback.producers.step_emitter import StepEmitter, new_session
+from springback.stream_processors.resilience.stage_baseline import BaselineConfig
 
 AGENTS_PER_FAMILY = 2
 MOST_LEARNING_EPISODES = 80

@@ -6,10 +6,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from deploy.apache_kafka import ApacheKafka
-from deploy.broker_probe import split_address
-from deploy.embedded_broker import EmbeddedBroker
-from deploy.errors import BrokerUnavailableError, DeployError
+from springback.deploy.apache_kafka import ApacheKafka
+from springback.deploy.broker_probe import split_address
+from springback.deploy.embedded_broker import EmbeddedBroker
+from springback.deploy.errors import BrokerUnavailableError, DeployError
 
 _CONNECT_TIMEOUT_S = 5.0
 

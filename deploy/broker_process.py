@@ -7,11 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from deploy.broker_probe import cluster_id
-from deploy.child_process import ChildProcess
-from deploy.errors import ChildFailedError, DeployError
-from deploy.free_port import free_port, is_free
-from deploy.run_directory import run_directory
+from springback.deploy.broker_probe import cluster_id
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.errors import ChildFailedError, DeployError
+from springback.deploy.free_port import free_port, is_free
+from springback.deploy.run_directory import run_directory
 
 _STOP_GRACE_S = 30.0
 _PORT_TRIES = 5

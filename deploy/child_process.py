@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from deploy.errors import ChildFailedError
+from springback.deploy.errors import ChildFailedError
 
 POLL_INTERVAL_S = 0.02
 LOG_TAIL_LINES = 20

@@ -16,8 +16,6 @@ _FAILED: Final = 1
 _BAD_INPUT: Final = 2
 _INTERRUPTED: Final = 130
 
-_OUR_FOLDERS: Final = frozenset({"producers", "stream_processors", "sinks", "dashboards", "deploy"})
-
 _KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
 
 EXTRA_OF_PACKAGE: Final = {
@@ -64,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exception: A fault of springback's own, or any error at all while `SPRINGBACK_DEBUG` is set: with its traceback.
     """
     try:
-        from deploy.command_app import build_app
+        from springback.deploy.command_app import build_app
 
         build_app()(args=arguments, prog_name="springback")
     except SystemExit as end:
@@ -104,7 +102,7 @@ def explain(error: Exception) -> tuple[str, int] | None:
         if extra is None:
             return None
         return f"this needs the package {package!r}, which is not installed: pip install 'springback[{extra}]'", 2
-    if type(error).__module__.partition(".")[0] in _OUR_FOLDERS:
+    if type(error).__module__.startswith("springback."):
         return str(error), _BAD_INPUT if isinstance(error, ValueError | ImportError) else _FAILED
     if type(error).__module__ in _KAFKA_ERRORS:
         detail = str(error).strip() or "no more is known"
@@ -114,7 +112,3 @@ def explain(error: Exception) -> tuple[str, int] | None:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"nothing more can be written: {error.strerror}", _FAILED
     return None
-
-
-if __name__ == "__main__":
-    sys.exit(main())

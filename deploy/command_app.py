@@ -4,8 +4,7 @@ import importlib.metadata
 from typing import Annotated
 
 import typer
-
-from deploy.commands import (
+from springback.deploy.commands import (
     alerts,
     annotate,
     baseline,

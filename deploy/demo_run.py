@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from deploy.errors import DeployError
-from deploy.family_table_view import family_table_view
-from deploy.live_page_choice import live_page_installed, live_page_line
-from deploy.local_stack import LocalStack
-from producers.kafka_publisher import KafkaPublisher
-from sinks.background_reader import BackgroundReader
-from sinks.memory_sink import MemorySink
-from stream_processors.family_table import FamilyRow, family_table
-from stream_processors.resilience.readings import EpisodeSummary
-from stream_processors.settings import WorkerSettings
-from stream_processors.topics import STEPS, topic_name
+from springback.deploy.errors import DeployError
+from springback.deploy.family_table_view import family_table_view
+from springback.deploy.live_page_choice import live_page_installed, live_page_line
+from springback.deploy.local_stack import LocalStack
+from springback.producers.kafka_publisher import KafkaPublisher
+from springback.sinks.background_reader import BackgroundReader
+from springback.sinks.memory_sink import MemorySink
+from springback.stream_processors.family_table import FamilyRow, family_table
+from springback.stream_processors.resilience.readings import EpisodeSummary
+from springback.stream_processors.settings import WorkerSettings
+from springback.stream_processors.topics import STEPS, topic_name
 
 EXTERNAL_PREFIX = "springback-demo."
 """Begins the topics' names on a broker that is not our own, so that a demo stays out of real data."""

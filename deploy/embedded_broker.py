@@ -20,8 +20,8 @@ import sys
 import uuid
 from pathlib import Path
 
-from deploy.broker_process import BrokerProcess
-from deploy.errors import MissingToolError
+from springback.deploy.broker_process import BrokerProcess
+from springback.deploy.errors import MissingToolError
 
 _START_TIMEOUT_S = 15.0
 _ELSE = "Use a real one instead: --broker kafka, or --broker HOST:PORT."

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-
-from deploy.demo_run import DemoRun
-from producers.recording_reader import RecordedFrame, read_frames
-from producers.recording_replay import ReplaySummary, replay
-from producers.recordings import habitat_twins
+from springback.deploy.demo_run import DemoRun
+from springback.producers.recording_reader import RecordedFrame, read_frames
+from springback.producers.recording_replay import ReplaySummary, replay
+from springback.producers.recordings import habitat_twins
 
 LEARNING_S = 15.0
 TWINS_S = 45.0

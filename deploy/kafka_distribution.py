@@ -9,8 +9,8 @@ import tempfile
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from deploy.child_process import ChildProcess
-from deploy.errors import ChildFailedError, DeployError, MissingToolError
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.errors import ChildFailedError, DeployError, MissingToolError
 
 KAFKA_VERSION = "4.1.0"  # as in deploy/kafka/pom.xml
 OLDEST_JAVA = 17
@@ -83,7 +83,7 @@ def _fetch(jars: Path) -> None:
         raise MissingToolError(message)
     with (
         tempfile.TemporaryDirectory(prefix="fetching-kafka-", dir=jars.parent) as name,
-        as_file(files("deploy") / "kafka" / "pom.xml") as pom,
+        as_file(files("springback.deploy") / "kafka" / "pom.xml") as pom,
     ):
         work = Path(name)
         command = [

@@ -2,7 +2,7 @@
 
 import importlib.util
 
-from deploy.local_stack import LocalStack
+from springback.deploy.local_stack import LocalStack
 
 _MISSING = "the live page is not installed; pip install 'springback[live]' brings it"
 

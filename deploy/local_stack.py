@@ -16,20 +16,18 @@ from types import FrameType, TracebackType
 from typing import Self
 
 import msgspec
-
-from deploy.broker_choice import Broker, open_broker
-from deploy.child_process import ChildProcess
-from deploy.errors import ChildFailedError
-from deploy.run_directory import log_directory, run_directory
-from stream_processors.settings import ENVIRONMENT_PREFIX, WorkerSettings
-from stream_processors.topics import declare_topics_for
+from springback.deploy.broker_choice import Broker, open_broker
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.errors import ChildFailedError
+from springback.deploy.run_directory import log_directory, run_directory
+from springback.stream_processors.settings import ENVIRONMENT_PREFIX, WorkerSettings
+from springback.stream_processors.topics import declare_topics_for
 
 _READY_TIMEOUT_S = 150.0  # above the time after which a worker that cannot recover ends by itself
 _STOP_GRACE_S = 15.0
 
-# Not `-m deploy.cli`: that would take a folder `deploy` of the directory that the user happens to be in.
-_LAUNCH = "import sys; sys.path.append({root!r}); from deploy.cli import main; sys.exit(main())"
-SPRINGBACK = (sys.executable, "-P", "-c", _LAUNCH.format(root=str(Path(__file__).parents[1])))
+# -P: a folder `springback` of the directory that the user happens to be in is not ours.
+SPRINGBACK = (sys.executable, "-P", "-m", "springback")
 
 
 class LocalStack:

@@ -5,13 +5,12 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
-
-from dashboards.evaluation_report.report_files import write_report
-from dashboards.evaluation_report.report_numbers import report_numbers
-from stream_processors.in_memory_driver import Evaluation
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import EpisodeKey
+from springback.dashboards.evaluation_report.report_files import write_report
+from springback.dashboards.evaluation_report.report_numbers import report_numbers
+from springback.stream_processors.in_memory_driver import Evaluation
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import EpisodeKey
 
 
 def write_evaluation_report(

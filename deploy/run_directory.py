@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from deploy.errors import DeployError
+from springback.deploy.errors import DeployError
 
 _LOCK_NAME = "owner.lock"
 _LOGS_KEPT = 10

@@ -4,9 +4,8 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-
-from stream_processors.metric_change import MetricChange
-from stream_processors.version_comparison import Breach, GroupChange, VersionComparison
+from springback.stream_processors.metric_change import MetricChange
+from springback.stream_processors.version_comparison import Breach, GroupChange, VersionComparison
 
 # Heading and least width of each column: the blocks of several families stand under one another.
 _COLUMNS = (

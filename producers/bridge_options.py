@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
-
-from producers.errors import ProducerError
-from producers.signal_mapping import SignalMapping
+from springback.producers.errors import ProducerError
+from springback.producers.signal_mapping import SignalMapping
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 

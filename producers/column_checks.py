@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from producers.frame_parts import StepFrame, TextColumn
-from producers.step_columns import (
+from springback.producers.frame_parts import StepFrame, TextColumn
+from springback.producers.step_columns import (
     ABSENT,
     COLUMN_BY_NAME,
     LARGEST_INTEGER,

@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-
-from producers.errors import UnreadableFrameError
-from producers.frame_parts import PartFault, StepColumn, TextColumn
-from producers.step_columns import ABSENT, LARGEST_INTEGER, ColumnSpec
-from producers.text_repair import without_lone_surrogates
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_parts import PartFault, StepColumn, TextColumn
+from springback.producers.step_columns import ABSENT, LARGEST_INTEGER, ColumnSpec
+from springback.producers.text_repair import without_lone_surrogates
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from producers.errors import FrameRefusedError, PublishError
-from producers.frame_publisher import FramePublisher
+from springback.producers.errors import FrameRefusedError, PublishError
+from springback.producers.frame_publisher import FramePublisher
 
 LONGEST_SILENCE_S: Final = 60.0
 

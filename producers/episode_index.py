@@ -6,10 +6,9 @@ from functools import lru_cache
 
 import msgspec
 import numpy as np
-
-from producers.frame_parts import EpisodeEnd, EpisodeHeader, PartFault
-from producers.frame_salvage import read_end, read_header
-from producers.step_table import ArrivedFrame, Flags, Integers, Numbers, RejectedRow, TableEnd, TableEpisode
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, PartFault
+from springback.producers.frame_salvage import read_end, read_header
+from springback.producers.step_table import ArrivedFrame, Flags, Integers, Numbers, RejectedRow, TableEnd, TableEpisode
 
 NO_EPISODE = -1
 

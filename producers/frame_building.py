@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from producers.frame_parts import (
+from springback.producers.frame_parts import (
     EpisodeEnd,
     EpisodeHeader,
     NavigationOutcome,
@@ -14,7 +13,7 @@ from producers.frame_parts import (
     StepFrame,
     TextColumn,
 )
-from producers.step_columns import ABSENT, STEP_COLUMNS
+from springback.producers.step_columns import ABSENT, STEP_COLUMNS
 
 
 class ReportedStep(NamedTuple):

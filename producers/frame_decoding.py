@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-
-from producers.column_reading import MAX_FRAME_ROWS, packed_numbers, packed_text
-from producers.errors import UnreadableFrameError
-from producers.frame_parts import (
+from springback.producers.column_reading import MAX_FRAME_ROWS, packed_numbers, packed_text
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_parts import (
     SCHEMA_VERSION,
     EpisodeEnd,
     EpisodeHeader,
@@ -17,9 +16,9 @@ from producers.frame_parts import (
     StepFrame,
     TextColumn,
 )
-from producers.frame_salvage import salvage_frame
-from producers.step_columns import ABSENT, STEP_COLUMNS, ColumnSpec
-from producers.text_repair import without_lone_surrogates
+from springback.producers.frame_salvage import salvage_frame
+from springback.producers.step_columns import ABSENT, STEP_COLUMNS, ColumnSpec
+from springback.producers.text_repair import without_lone_surrogates
 
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 

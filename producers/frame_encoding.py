@@ -5,11 +5,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-
-from producers.column_reading import shown
-from producers.frame_parts import MAX_DISTINCT_TEXTS, StepFrame, TextColumn
-from producers.step_columns import STEP_COLUMNS, ColumnSpec, is_absent
-from producers.text_repair import without_lone_surrogates
+from springback.producers.column_reading import shown
+from springback.producers.frame_parts import MAX_DISTINCT_TEXTS, StepFrame, TextColumn
+from springback.producers.step_columns import STEP_COLUMNS, ColumnSpec, is_absent
+from springback.producers.text_repair import without_lone_surrogates
 
 _msgpack_encoder = msgspec.msgpack.Encoder()
 _json_encoder = msgspec.json.Encoder()

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 import numpy.typing as npt
-
-from producers.step_columns import LARGEST_INTEGER, LARGEST_LOAD, LARGEST_NUMBER, MAX_TEXT
+from springback.producers.step_columns import LARGEST_INTEGER, LARGEST_LOAD, LARGEST_NUMBER, MAX_TEXT
 
 SCHEMA_VERSION = 1
 MAX_IDENTIFIER = 256

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from producers.errors import FrameRefusedError
-from producers.frame_publisher import FramePublisher
+from springback.producers.errors import FrameRefusedError
+from springback.producers.frame_publisher import FramePublisher
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.1, 5.0
 MOST_FRAMES: Final = 256

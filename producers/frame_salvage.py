@@ -7,10 +7,9 @@ together is lost whole.
 from typing import Any, TypeVar
 
 import msgspec
-
-from producers.column_reading import read_column, shown
-from producers.errors import UnreadableFrameError
-from producers.frame_parts import (
+from springback.producers.column_reading import read_column, shown
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_parts import (
     SCHEMA_VERSION,
     EpisodeEnd,
     EpisodeHeader,
@@ -20,7 +19,7 @@ from producers.frame_parts import (
     StepColumn,
     StepFrame,
 )
-from producers.step_columns import STEP_COLUMNS
+from springback.producers.step_columns import STEP_COLUMNS
 
 T = TypeVar("T")
 UNUSABLE_HEADER = EpisodeHeader(agent="", episode="", family="")

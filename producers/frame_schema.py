@@ -6,9 +6,8 @@ It is built from what the code itself checks: the columns of `step_columns` and 
 from typing import Any
 
 import msgspec
-
-from producers.frame_parts import MAX_IDENTIFIER, SCHEMA_VERSION, EpisodeEnd, EpisodeHeader
-from producers.step_columns import LARGEST_NUMBER, STEP_COLUMNS, ColumnSpec
+from springback.producers.frame_parts import MAX_IDENTIFIER, SCHEMA_VERSION, EpisodeEnd, EpisodeHeader
+from springback.producers.step_columns import LARGEST_NUMBER, STEP_COLUMNS, ColumnSpec
 
 SCHEMA_ID = f"urn:springback:step-frame:v{SCHEMA_VERSION}"
 

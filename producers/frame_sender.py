@@ -6,12 +6,11 @@ import time
 from functools import partial
 
 import msgspec
-
-from producers.errors import FrameRefusedError
-from producers.frame_building import Report, ReportedBatch, ReportedEnd, ReportedStep, build_frame
-from producers.frame_encoding import encode_msgpack
-from producers.frame_publisher import FramePublisher
-from producers.step_buffer import PublishedFrame, StepBuffer
+from springback.producers.errors import FrameRefusedError
+from springback.producers.frame_building import Report, ReportedBatch, ReportedEnd, ReportedStep, build_frame
+from springback.producers.frame_encoding import encode_msgpack
+from springback.producers.frame_publisher import FramePublisher
+from springback.producers.step_buffer import PublishedFrame, StepBuffer
 
 log = logging.getLogger(__name__)
 

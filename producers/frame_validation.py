@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-
-from producers.column_checks import LINE, join_columns
-from producers.episode_index import (
+from springback.producers.column_checks import LINE, join_columns
+from springback.producers.episode_index import (
     NO_EPISODE,
     EpisodeIndex,
     collect_ends,
@@ -23,10 +22,10 @@ from producers.episode_index import (
     plausible_times,
     rejection,
 )
-from producers.frame_parts import PartFault
-from producers.row_faults import row_fault, row_values
-from producers.step_columns import NUMBER_COLUMNS
-from producers.step_table import (
+from springback.producers.frame_parts import PartFault
+from springback.producers.row_faults import row_fault, row_values
+from springback.producers.step_columns import NUMBER_COLUMNS
+from springback.producers.step_table import (
     ArrivedFrame,
     Flags,
     Integers,

@@ -1,9 +1,9 @@
 """Turns a vector of Gymnasium environments into a producer of step events: one frame for each vector step.
 
 >>> import gymnasium
->>> from producers.recording_publisher import MemoryPublisher
->>> from producers.signal_hooks import SignalHooks
->>> from producers.step_emitter import StepEmitter
+>>> from springback.producers.recording_publisher import MemoryPublisher
+>>> from springback.producers.signal_hooks import SignalHooks
+>>> from springback.producers.step_emitter import StepEmitter
 >>> publisher = MemoryPublisher()
 >>> with StepEmitter(publisher, producer="trainer-1") as emitter:
 ...     envs = gymnasium.make_vec("CartPole-v1", num_envs=4, vectorization_mode="sync", max_episode_steps=3)
@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from producers.missing_extra import MissingExtraError
-from producers.signal_columns import rows_of
-from producers.signal_hooks import ABORT_REASON, ABORTED, SignalHooks, StepContext, check_signal_names
-from producers.step_emitter import EndTogether, EpisodeHandle, StepEmitter
-from producers.vector_signals import (
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.signal_columns import rows_of
+from springback.producers.signal_hooks import ABORT_REASON, ABORTED, SignalHooks, StepContext, check_signal_names
+from springback.producers.step_emitter import EpisodeHandle, StepEmitter
+from springback.producers.steps_together import EndTogether
+from springback.producers.vector_signals import (
     FINAL_OBSERVATION,
     BoolArray,
     VectorInfo,

@@ -1,9 +1,9 @@
 """Turns any single Gymnasium environment into a producer of step events, in two lines.
 
 >>> import gymnasium
->>> from producers.recording_publisher import MemoryPublisher
->>> from producers.signal_hooks import SignalHooks
->>> from producers.step_emitter import StepEmitter
+>>> from springback.producers.recording_publisher import MemoryPublisher
+>>> from springback.producers.signal_hooks import SignalHooks
+>>> from springback.producers.step_emitter import StepEmitter
 >>> publisher = MemoryPublisher()
 >>> with StepEmitter(publisher, producer="trainer-1") as emitter:
 ...     env = gymnasium.make("CartPole-v1", max_episode_steps=3)
@@ -20,9 +20,9 @@
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 
-from producers.missing_extra import MissingExtraError
-from producers.signal_hooks import ABORTED, SignalHooks, StepContext, check_signal_names, plain_value
-from producers.step_emitter import EpisodeHandle, StepEmitter
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.signal_hooks import ABORTED, SignalHooks, StepContext, check_signal_names, plain_value
+from springback.producers.step_emitter import EpisodeHandle, StepEmitter
 
 try:
     import gymnasium

@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from producers.errors import SignalError
-from producers.frame_parts import MAX_IDENTIFIER
-from producers.habitat_actions import ActionWord
-from producers.habitat_metrics import HabitatReading, TaskReading
-from producers.habitat_signals import NO_PROGRESS, EpisodeSignals, Pose
-from producers.signal_hooks import check_signal_names, plain_value
-from producers.step_emitter import EpisodeHandle, StepEmitter
+from springback.producers.errors import SignalError
+from springback.producers.frame_parts import MAX_IDENTIFIER
+from springback.producers.habitat_actions import ActionWord
+from springback.producers.habitat_metrics import HabitatReading, TaskReading
+from springback.producers.habitat_signals import NO_PROGRESS, EpisodeSignals, Pose
+from springback.producers.signal_hooks import check_signal_names, plain_value
+from springback.producers.step_emitter import EpisodeHandle, StepEmitter
 
 SCENE_FOLDER = "scene_datasets/"
 MOST_TASKS = 100_000

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from producers.errors import ProducerError
+from springback.producers.errors import ProducerError
 
 _HOW = {
     "habitat_sim": "conda install habitat-sim withbullet headless -c conda-forge -c aihabitat",

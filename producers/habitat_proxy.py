@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from producers.habitat_episodes import EpisodeStart, HabitatReport, HabitatReporter
-from producers.habitat_metrics import number_of
+from springback.producers.habitat_episodes import EpisodeStart, HabitatReport, HabitatReporter
+from springback.producers.habitat_metrics import number_of
 
 NOTE_KEY = "springback"
 """Where a disturbance tells of itself in a Gym-style step's info: `traits` of the header and `feedback` of the step."""

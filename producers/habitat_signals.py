@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from producers.habitat_actions import ActionWord
-from producers.habitat_metrics import HabitatReading, TaskReading
+from springback.producers.habitat_actions import ActionWord
+from springback.producers.habitat_metrics import HabitatReading, TaskReading
 
 NO_PROGRESS = "nothing says the progress"
 UNMOVED = 1e-6

@@ -12,12 +12,12 @@ Distances are geodesic, by the simulator's own navmesh.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from producers.habitat_actions import ActionWord, action_word
-from producers.habitat_episodes import EpisodeStart, HabitatReporter, task_id
-from producers.habitat_metrics import TaskReading
-from producers.habitat_proxy import NOTE_KEY, WatchedEnv, note_of
-from producers.habitat_signals import Pose
-from producers.habitat_world import clearance_m, geodesic_m, pose_of
+from springback.producers.habitat_actions import ActionWord, action_word
+from springback.producers.habitat_episodes import EpisodeStart, HabitatReporter, task_id
+from springback.producers.habitat_metrics import TaskReading
+from springback.producers.habitat_proxy import NOTE_KEY, WatchedEnv, note_of
+from springback.producers.habitat_signals import Pose
+from springback.producers.habitat_world import clearance_m, geodesic_m, pose_of
 
 
 class SimulatorLoop(WatchedEnv):

@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from producers.habitat_actions import ActionWord, action_word, names_in_order
-from producers.habitat_episodes import EpisodeStart, HabitatReporter
-from producers.habitat_metrics import DEFAULT_READING, HabitatReading, read_metrics
-from producers.habitat_proxy import NOTE_KEY, WatchedEnv, described, note_of
-from producers.habitat_signals import Pose
-from producers.habitat_simulator_loop import SimulatorLoop
-from producers.habitat_vector import WatchedVectorEnv
-from producers.habitat_world import clearance_m, core_env, pose_by_sensors, pose_of
-from producers.step_emitter import StepEmitter
+from springback.producers.habitat_actions import ActionWord, action_word, names_in_order
+from springback.producers.habitat_episodes import EpisodeStart, HabitatReporter
+from springback.producers.habitat_metrics import DEFAULT_READING, HabitatReading, read_metrics
+from springback.producers.habitat_proxy import NOTE_KEY, WatchedEnv, described, note_of
+from springback.producers.habitat_signals import Pose
+from springback.producers.habitat_simulator_loop import SimulatorLoop
+from springback.producers.habitat_vector import WatchedVectorEnv
+from springback.producers.habitat_world import clearance_m, core_env, pose_by_sensors, pose_of
+from springback.producers.step_emitter import StepEmitter
 
 
 def watch(

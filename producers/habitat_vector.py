@@ -9,12 +9,12 @@ the process of that environment. Positions come from the `gps` or `localization_
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from producers.habitat_actions import NAVIGATION_ACTIONS, ActionWord, action_word, names_in_order
-from producers.habitat_episodes import EpisodeStart, HabitatReport, HabitatReporter
-from producers.habitat_metrics import read_metrics
-from producers.habitat_proxy import HabitatProxy, described, note_of
-from producers.habitat_signals import Pose
-from producers.habitat_world import pose_by_sensors
+from springback.producers.habitat_actions import NAVIGATION_ACTIONS, ActionWord, action_word, names_in_order
+from springback.producers.habitat_episodes import EpisodeStart, HabitatReport, HabitatReporter
+from springback.producers.habitat_metrics import read_metrics
+from springback.producers.habitat_proxy import HabitatProxy, described, note_of
+from springback.producers.habitat_signals import Pose
+from springback.producers.habitat_world import pose_by_sensors
 
 DEAD_ERRORS = (EOFError, OSError)
 """What reading from, or writing to, an environment's process raises once it is dead."""

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
-from producers.habitat_install import import_habitat
-from producers.habitat_metrics import number_of
-from producers.habitat_signals import Pose
+from springback.producers.habitat_install import import_habitat
+from springback.producers.habitat_metrics import number_of
+from springback.producers.habitat_signals import Pose
 
 _WAYS_TO_THE_NEXT = ("env", "gym_env")
 

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 
-from producers.missing_extra import MissingExtraError
-from producers.signal_hooks import ABORT_REASON, ABORTED
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.signal_hooks import ABORT_REASON, ABORTED
 
 try:
     import gymnasium

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from producers.errors import FrameRefusedError, PublishError
-from producers.frame_publisher import OnDone
+from springback.producers.errors import FrameRefusedError, PublishError
+from springback.producers.frame_publisher import OnDone
 
 with warnings.catch_warnings():
     # kafka-python 3.0 reads its own files in a way that Python 3.11 and 3.12 call deprecated.

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 
 import msgspec
-
-from producers.frame_building import ReportedEnd, ReportedStep
-from producers.frame_publisher import FramePublisher, OnDone
-from producers.mapped_episodes import MappedReport, SessionClosed
-from producers.step_emitter import EpisodeHandle, StepEmitter
+from springback.producers.frame_building import ReportedEnd, ReportedStep
+from springback.producers.frame_publisher import FramePublisher, OnDone
+from springback.producers.mapped_episodes import MappedReport, SessionClosed
+from springback.producers.step_emitter import EpisodeHandle, StepEmitter
 
 
 class SharedPublisher:

@@ -1,6 +1,6 @@
 """From timed messages of any source to episodes and steps, as a signal mapping says: pure, bounded, and never stopped.
 
->>> from producers.signal_mapping import parse_mapping
+>>> from springback.producers.signal_mapping import parse_mapping
 >>> mapping = parse_mapping('''
 ... agent = { segment = "robot" }
 ... header = { family = "navigation" }
@@ -23,15 +23,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from producers.frame_building import ReportedEnd, ReportedStep
-from producers.frame_parts import MAX_IDENTIFIER
-from producers.mapping_parts.agent_episodes import AgentEpisodes
-from producers.mapping_parts.field_path import MISSING, text_of
-from producers.mapping_parts.message_routes import Route, Routes
-from producers.mapping_parts.plain_values import number_of, seconds_of
-from producers.mapping_parts.reorder_buffer import ReorderBuffer
-from producers.signal_mapping import SignalMapping, TimedMessage
-from producers.text_repair import without_lone_surrogates
+from springback.producers.frame_building import ReportedEnd, ReportedStep
+from springback.producers.frame_parts import MAX_IDENTIFIER
+from springback.producers.mapping_parts.agent_episodes import AgentEpisodes
+from springback.producers.mapping_parts.field_path import MISSING, text_of
+from springback.producers.mapping_parts.message_routes import Route, Routes
+from springback.producers.mapping_parts.plain_values import number_of, seconds_of
+from springback.producers.mapping_parts.reorder_buffer import ReorderBuffer
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.signal_mapping import SignalMapping
+from springback.producers.text_repair import without_lone_surrogates
 
 __all__ = ["AssemblyReport", "EpisodeAssembler", "MappedReport", "SessionClosed", "TimedMessage"]
 

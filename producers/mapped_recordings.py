@@ -14,21 +14,23 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, cast
 
-from producers.errors import MappingError
-from producers.frame_building import Report, ReportedStep, build_frame
-from producers.mapped_episodes import EpisodeAssembler, MappedReport, SessionClosed
-from producers.recording_formats.format_detection import NATIVE, file_format, folder_format, magic_format
-from producers.recording_formats.open_recording import READ_ERRORS, OpenRecording, file_size
-from producers.recording_reader import (
+from springback.producers.errors import MappingError
+from springback.producers.frame_building import Report, ReportedStep, build_frame
+from springback.producers.frame_decoding import MAX_FRAME_BYTES
+from springback.producers.frame_encoding import encode_json
+from springback.producers.frame_parts import StepFrame
+from springback.producers.mapped_episodes import EpisodeAssembler, MappedReport, SessionClosed
+from springback.producers.recording_formats.format_detection import NATIVE, file_format, folder_format, magic_format
+from springback.producers.recording_formats.open_recording import READ_ERRORS, OpenRecording, file_size
+from springback.producers.recording_reader import (
     RecordedFrame,
     ReportUnreadable,
     frames_of,
     log_unreadable,
     recording_lines,
 )
-from producers.signal_mapping import SignalMapping
-from producers.sources import find_source
-from producers.step_frame import MAX_FRAME_BYTES, StepFrame, encode_json
+from springback.producers.signal_mapping import SignalMapping
+from springback.producers.sources import find_source
 
 __all__ = ["Progress", "check_without_mapping", "read_recordings"]
 

@@ -2,11 +2,12 @@
 
 import logging
 
-from producers.frame_publisher import FramePublisher
-from producers.mapped_emitters import MappedEmitters
-from producers.mapped_episodes import EpisodeAssembler
-from producers.signal_mapping import SignalMapping, TimedMessage
-from producers.step_emitter import new_session
+from springback.producers.frame_publisher import FramePublisher
+from springback.producers.mapped_emitters import MappedEmitters
+from springback.producers.mapped_episodes import EpisodeAssembler
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.signal_mapping import SignalMapping
+from springback.producers.step_emitter import new_session
 
 log = logging.getLogger(__name__)
 

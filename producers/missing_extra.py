@@ -1,6 +1,6 @@
 """The error of a part whose optional packages are not installed: it names the command that installs them."""
 
-from producers.errors import ProducerError
+from springback.producers.errors import ProducerError
 
 
 class MissingExtraError(ProducerError, ImportError):

@@ -17,18 +17,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
-
-from producers.bridge_options import BridgeOptionError, bridge_settings
-from producers.errors import UnreadableFrameError
-from producers.frame_passage import FramePassage
-from producers.frame_publisher import FramePublisher
-from producers.mapped_steps import MappedSteps
-from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.mqtt_session import Delivery, MqttSession
-from producers.mqtt_settings import MqttSettings
-from producers.open_episodes import OpenEpisodes
-from producers.signal_mapping import SignalMapping, TimedMessage
-from producers.step_frame import decode_frame, encode_json
+from springback.producers.bridge_options import BridgeOptionError, bridge_settings
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_encoding import encode_json
+from springback.producers.frame_passage import FramePassage
+from springback.producers.frame_publisher import FramePublisher
+from springback.producers.mapped_steps import MappedSteps
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.mapping_parts.topic_pattern import TopicPattern
+from springback.producers.mqtt_session import Delivery, MqttSession
+from springback.producers.mqtt_settings import MqttSettings
+from springback.producers.open_episodes import OpenEpisodes
+from springback.producers.signal_mapping import SignalMapping
 
 MOST_STEPS: Final = 50_000
 SETTLED_S: Final = 2.0

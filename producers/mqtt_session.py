@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from producers.errors import ProducerError
-from producers.missing_extra import MissingExtraError
-from producers.mqtt_settings import MqttSettings
+from springback.producers.errors import ProducerError
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.mqtt_settings import MqttSettings
 
 try:
     import aiomqtt

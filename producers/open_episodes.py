@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Final
 
-from producers.step_frame import EpisodeEnd, EpisodeHeader, StepFrame
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, StepFrame
 
 MOST_PRODUCERS: Final = 1000
 MOST_EPISODES: Final = 1000

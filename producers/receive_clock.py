@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from producers.mapping_parts.session_clock import plausible
+from springback.producers.mapping_parts.session_clock import plausible
 
 
 class ReceiveClock:

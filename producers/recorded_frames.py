@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from producers.mapped_recordings import Progress, read_recordings
-from producers.recording_reader import ReportUnreadable, UnreadablePart, log_unreadable, read_frames
-from producers.signal_mapping import SignalMapping
-from producers.step_frame import StepFrame, decode_frame
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_parts import StepFrame
+from springback.producers.mapped_recordings import Progress, read_recordings
+from springback.producers.recording_reader import ReportUnreadable, UnreadablePart, log_unreadable, read_frames
+from springback.producers.signal_mapping import SignalMapping
 
 _LENGTH: Final = struct.Struct("<Q")
 

@@ -6,9 +6,11 @@ import threading
 from pathlib import Path
 from typing import IO, cast
 
-from producers.errors import FrameRefusedError, PublishError
-from producers.frame_publisher import OnDone
-from producers.step_frame import StepFrame, decode_frame, encode_json
+from springback.producers.errors import FrameRefusedError, PublishError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_encoding import encode_json
+from springback.producers.frame_parts import StepFrame
+from springback.producers.frame_publisher import OnDone
 
 
 class MemoryPublisher:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from producers.errors import UnreadableFrameError
-from producers.step_frame import MAX_FRAME_BYTES, StepFrame, decode_frame
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_decoding import MAX_FRAME_BYTES, decode_frame
+from springback.producers.frame_parts import StepFrame
 
 _GZIP_FIRST_BYTE: Final = b"\x1f"  # no line of JSON begins with it
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
-
-from producers.delivery_window import DeliveryWindow
-from producers.errors import FrameRefusedError
-from producers.frame_publisher import FramePublisher
-from producers.recording_reader import RecordedFrame, UnreadablePart, read_frames
-from producers.step_emitter import new_session
-from producers.step_frame import StepFrame
+from springback.producers.delivery_window import DeliveryWindow
+from springback.producers.errors import FrameRefusedError
+from springback.producers.frame_parts import StepFrame
+from springback.producers.frame_publisher import FramePublisher
+from springback.producers.recording_reader import RecordedFrame, UnreadablePart, read_frames
+from springback.producers.step_emitter import new_session
 
 __all__ = ["RecordedFrame", "ReplaySummary", "UnreadablePart", "read_frames", "replay"]
 

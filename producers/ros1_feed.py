@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
-from producers.bridge_inbox import ArrivedMessage, BridgeInbox
-from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.receive_clock import ReceiveClock
-from producers.ros_imports import import_rospy
-from producers.ros_values import plain_message
+from springback.producers.bridge_inbox import ArrivedMessage, BridgeInbox
+from springback.producers.mapping_parts.topic_pattern import TopicPattern
+from springback.producers.receive_clock import ReceiveClock
+from springback.producers.ros_imports import import_rospy
+from springback.producers.ros_values import plain_message
 
 NODE_NAME: Final = "springback_bridge"
 _POLL_S: Final = 0.2

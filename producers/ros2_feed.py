@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from producers.bridge_inbox import ArrivedMessage, BridgeInbox
-from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.receive_clock import ReceiveClock
-from producers.ros_imports import import_rclpy
-from producers.ros_values import NANOSECOND_S, plain_message
+from springback.producers.bridge_inbox import ArrivedMessage, BridgeInbox
+from springback.producers.mapping_parts.topic_pattern import TopicPattern
+from springback.producers.receive_clock import ReceiveClock
+from springback.producers.ros_imports import import_rclpy
+from springback.producers.ros_values import NANOSECOND_S, plain_message
 
 NODE_NAME: Final = "springback_bridge"
 QUEUE_DEPTH: Final = 100

@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
-
-from producers.bridge_inbox import ArrivedMessage, BridgeInbox
-from producers.bridge_options import BridgeOptionError, bridge_settings
-from producers.frame_publisher import FramePublisher
-from producers.mapped_steps import MappedSteps
-from producers.ros1_feed import Ros1Feed
-from producers.ros2_feed import Ros2Feed
-from producers.ros_imports import MissingRosError, import_rclpy, import_rospy
-from producers.signal_mapping import SignalMapping, TimedMessage
+from springback.producers.bridge_inbox import ArrivedMessage, BridgeInbox
+from springback.producers.bridge_options import BridgeOptionError, bridge_settings
+from springback.producers.frame_publisher import FramePublisher
+from springback.producers.mapped_steps import MappedSteps
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.ros1_feed import Ros1Feed
+from springback.producers.ros2_feed import Ros2Feed
+from springback.producers.ros_imports import MissingRosError, import_rclpy, import_rospy
+from springback.producers.signal_mapping import SignalMapping
 
 TICK_S = 0.1
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from producers.errors import ProducerError
+from springback.producers.errors import ProducerError
 
 KNOWN_PLACES: Final = ("/opt/ros/*/lib/python3/dist-packages", "/usr/lib/python3/dist-packages")
 ROSPY, RCLPY = "rospy", "rclpy"

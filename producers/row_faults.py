@@ -4,11 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
-
-from producers.column_checks import OVERSHOOT
-from producers.column_reading import shown
-from producers.frame_parts import StepFrame, TextColumn
-from producers.step_columns import ABSENT_BITS, STEP_COLUMNS, ColumnSpec
+from springback.producers.column_checks import OVERSHOOT
+from springback.producers.column_reading import shown
+from springback.producers.frame_parts import StepFrame, TextColumn
+from springback.producers.step_columns import ABSENT_BITS, STEP_COLUMNS, ColumnSpec
 
 
 def row_values(frame: StepFrame, row: int) -> dict[str, Any]:

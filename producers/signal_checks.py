@@ -10,11 +10,10 @@ from numbers import Integral, Real
 from typing import Any, get_args
 
 import msgspec
-
-from producers.errors import SignalError
-from producers.frame_parts import EpisodeHeader, NavigationOutcome, Outcome
-from producers.step_columns import COLUMN_BY_NAME, LARGEST_INTEGER, MAX_TEXT
-from producers.text_repair import without_lone_surrogates
+from springback.producers.errors import SignalError
+from springback.producers.frame_parts import EpisodeHeader, NavigationOutcome, Outcome
+from springback.producers.step_columns import COLUMN_BY_NAME, LARGEST_INTEGER, MAX_TEXT
+from springback.producers.text_repair import without_lone_surrogates
 
 SIGNALS = tuple(name for name in COLUMN_BY_NAME if name not in ("episode", "step", "time_s", "progress"))
 _NUMBERS = frozenset(name for name, spec in COLUMN_BY_NAME.items() if spec.kind == "number")

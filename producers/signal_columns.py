@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from producers.errors import SignalError
-from producers.frame_parts import MAX_DISTINCT_TEXTS, StepColumn, TextColumn
-from producers.signal_checks import SIGNALS, checked_number, checked_text
-from producers.step_columns import ABSENT, COLUMN_BY_NAME
+from springback.producers.errors import SignalError
+from springback.producers.frame_parts import MAX_DISTINCT_TEXTS, StepColumn, TextColumn
+from springback.producers.signal_checks import SIGNALS, checked_number, checked_text
+from springback.producers.step_columns import ABSENT, COLUMN_BY_NAME
 
 _REPORTED = frozenset(("progress", *SIGNALS))
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-
-from producers.errors import SignalError
+from springback.producers.errors import SignalError
 
 SUCCESS_KEYS = ("success", "is_success")
 ABORTED = "aborted"

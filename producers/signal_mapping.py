@@ -25,16 +25,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from producers.errors import MappingError
-from producers.frame_parts import EpisodeHeader, NavigationOutcome
-from producers.mapping_parts.event_rules import OUTCOMES, read_events
-from producers.mapping_parts.field_path import FieldPath
-from producers.mapping_parts.timed_message import TimedMessage
-from producers.mapping_parts.toml_section import Section
-from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.mapping_parts.value_kinds import Group, read_rule
-from producers.mapping_parts.value_rules import EventRule, ValueRule
-from producers.signal_checks import SIGNALS
+from springback.producers.errors import MappingError
+from springback.producers.frame_parts import EpisodeHeader, NavigationOutcome
+from springback.producers.mapping_parts.event_rules import OUTCOMES, read_events
+from springback.producers.mapping_parts.field_path import FieldPath
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.mapping_parts.toml_section import Section
+from springback.producers.mapping_parts.topic_pattern import TopicPattern
+from springback.producers.mapping_parts.value_kinds import Group, read_rule
+from springback.producers.mapping_parts.value_rules import EventRule, ValueRule
+from springback.producers.signal_checks import SIGNALS
 
 __all__ = [
     "EpisodeRule",
@@ -165,7 +165,7 @@ class SignalMapping:
 
 def shipped_mappings() -> tuple[str, ...]:
     """The names of the mappings that come with the product."""
-    folder = importlib.resources.files("producers").joinpath("mappings")
+    folder = importlib.resources.files("springback.producers").joinpath("mappings")
     return tuple(sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".toml")))
 
 
@@ -178,7 +178,9 @@ def load_mapping(name_or_path: str | Path) -> SignalMapping:
     path = Path(name_or_path)
     shipped = shipped_mappings()
     if str(name_or_path) in shipped and not path.is_file():
-        text = importlib.resources.files("producers").joinpath("mappings", f"{name_or_path}.toml").read_bytes()
+        text = (
+            importlib.resources.files("springback.producers").joinpath("mappings", f"{name_or_path}.toml").read_bytes()
+        )
         return parse_mapping(text, f"{name_or_path}.toml")
     if not path.is_file():
         message = f"there is no mapping file {str(path)!r}; those that come with springback are {', '.join(shipped)}"

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from producers.errors import ProducerError
-from producers.frame_publisher import FramePublisher
-from producers.missing_extra import MissingExtraError
-from producers.signal_mapping import SignalMapping
+from springback.producers.errors import ProducerError
+from springback.producers.frame_publisher import FramePublisher
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.signal_mapping import SignalMapping
 
 SourceKind = Literal["wrapper", "bridge", "recording"]
 

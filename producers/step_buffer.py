@@ -6,7 +6,7 @@ Plain data without a lock: the emitter holds its own around every call.
 from collections import deque
 from dataclasses import dataclass
 
-from producers.frame_building import Report, ReportedBatch, ReportedEnd, ReportedStep, steps_and_ends
+from springback.producers.frame_building import Report, ReportedBatch, ReportedEnd, ReportedStep, steps_and_ends
 
 
 @dataclass(eq=False, slots=True)

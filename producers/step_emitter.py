@@ -1,6 +1,6 @@
 """Reports an agent's steps without ever making it wait: batches them into frames, publishes them, counts what is lost.
 
->>> from producers.recording_publisher import MemoryPublisher
+>>> from springback.producers.recording_publisher import MemoryPublisher
 >>> publisher = MemoryPublisher()
 >>> with StepEmitter(publisher, producer="robot-7") as emitter:
 ...     episode = emitter.begin_episode(episode="12", family="transportation", stress=0.4)
@@ -23,13 +23,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-
-from producers.errors import EmitterStateError, SignalError
-from producers.frame_building import ReportedEnd, ReportedStep
-from producers.frame_parts import MAX_IDENTIFIER, EpisodeHeader
-from producers.frame_publisher import FramePublisher
-from producers.frame_sender import EmitterReport, FrameSender
-from producers.signal_checks import (
+from springback.producers.errors import EmitterStateError, SignalError
+from springback.producers.frame_building import ReportedEnd, ReportedStep
+from springback.producers.frame_parts import MAX_IDENTIFIER, EpisodeHeader
+from springback.producers.frame_publisher import FramePublisher
+from springback.producers.frame_sender import EmitterReport, FrameSender
+from springback.producers.signal_checks import (
     checked_header,
     checked_navigation,
     checked_number,
@@ -38,7 +37,7 @@ from producers.signal_checks import (
     checked_step,
     checked_text,
 )
-from producers.steps_together import EndTogether, batches_together
+from springback.producers.steps_together import EndTogether, batches_together
 
 __all__ = ["EmitterReport", "EndTogether", "EpisodeHandle", "StepEmitter", "new_session"]
 

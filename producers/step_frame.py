@@ -18,11 +18,11 @@ that the steps of one producer stay in order on one partition.
 b'{"schema_version":1,"producer":"robot-7","session":"2026-11-'
 """
 
-from producers.column_reading import MAX_FRAME_ROWS
-from producers.errors import UnreadableFrameError
-from producers.frame_decoding import MAX_FRAME_BYTES, decode_frame
-from producers.frame_encoding import encode_json, encode_msgpack
-from producers.frame_parts import (
+from springback.producers.column_reading import MAX_FRAME_ROWS
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_decoding import MAX_FRAME_BYTES, decode_frame
+from springback.producers.frame_encoding import encode_json, encode_msgpack
+from springback.producers.frame_parts import (
     SCHEMA_VERSION,
     EpisodeEnd,
     EpisodeHeader,
@@ -33,7 +33,7 @@ from producers.frame_parts import (
     StepFrame,
     TextColumn,
 )
-from producers.step_columns import ABSENT
+from springback.producers.step_columns import ABSENT
 
 __all__ = [
     "ABSENT",

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from producers.frame_parts import EpisodeEnd, EpisodeHeader, StepFrame
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, StepFrame
 
 Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]

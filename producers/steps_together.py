@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import numpy.typing as npt
-
-from producers.errors import SignalError
-from producers.frame_building import ReportedBatch
-from producers.frame_parts import EpisodeEnd, EpisodeHeader, StepColumn
-from producers.signal_checks import checked_navigation, checked_outcome
-from producers.signal_columns import checked_columns, rows_of
+from springback.producers.errors import SignalError
+from springback.producers.frame_building import ReportedBatch
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, StepColumn
+from springback.producers.signal_checks import checked_navigation, checked_outcome
+from springback.producers.signal_columns import checked_columns, rows_of
 
 MOST_TOGETHER = 1024
 """Steps in one frame: with a header for each of them it stays well within what the topic of steps takes."""

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from producers.frame_parts import StepColumn
-from producers.signal_columns import checked_columns
-from producers.signal_hooks import SIGNAL_NAMES, SignalHooks, StepContext, action_text
+from springback.producers.frame_parts import StepColumn
+from springback.producers.signal_columns import checked_columns
+from springback.producers.signal_hooks import SIGNAL_NAMES, SignalHooks, StepContext, action_text
 
 BoolArray = npt.NDArray[np.bool_]
 FINAL_INFO, FINAL_OBSERVATION, STATISTICS = "final_info", "final_obs", "episode"

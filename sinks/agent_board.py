@@ -9,18 +9,18 @@ agents are shown, so two exporters agree. While we are blind ourselves nobody's 
 import math
 from collections.abc import Iterable, Mapping
 
-from sinks.agent_record import AgentRecord, OpenWindowRecord, ProducerRecord
-from sinks.agent_series import ShownAgents, publish_agents
-from sinks.agent_state import StateTimes
-from sinks.bounded_memory import BoundedMemory, fingerprint
-from sinks.broker_sight import BrokerSight
-from sinks.label_values import clean_label_value, closed_label_value
-from sinks.metric_series import Labels, MetricSeries
-from stream_processors.resilience import agent_metrics
-from stream_processors.resilience import metric_catalogue as metrics
-from stream_processors.resilience.exporter_metrics import OVERFLOW_AGENTS
-from stream_processors.resilience.metric_spec import AGENT_STATES, GROUP, AgentStateName, MetricSpec
-from stream_processors.resilience.readings import AgentStatus, EpisodeSummary, WindowReading
+from springback.sinks.agent_record import AgentRecord, OpenWindowRecord, ProducerRecord
+from springback.sinks.agent_series import ShownAgents, publish_agents
+from springback.sinks.agent_state import StateTimes
+from springback.sinks.bounded_memory import BoundedMemory, fingerprint
+from springback.sinks.broker_sight import BrokerSight
+from springback.sinks.label_values import clean_label_value, closed_label_value
+from springback.sinks.metric_series import Labels, MetricSeries
+from springback.stream_processors.resilience import agent_metrics
+from springback.stream_processors.resilience import metric_catalogue as metrics
+from springback.stream_processors.resilience.exporter_metrics import OVERFLOW_AGENTS
+from springback.stream_processors.resilience.metric_spec import AGENT_STATES, GROUP, AgentStateName, MetricSpec
+from springback.stream_processors.resilience.readings import AgentStatus, EpisodeSummary, WindowReading
 
 _DAY_S = 86_400.0
 _COUNTERS: Mapping[str, MetricSpec] = {

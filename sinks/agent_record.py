@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from sinks.agent_state import AgentActivity
-from sinks.bounded_memory import BoundedMemory
-from sinks.label_values import LabelValue
-from sinks.metric_series import Labels, MetricSeries
-from stream_processors.resilience import agent_metrics as metrics
-from stream_processors.resilience.metric_spec import MetricSpec
-from stream_processors.resilience.readings import AgentCounts, AgentStatus, EpisodeKey, EpisodeStatus
+from springback.sinks.agent_state import AgentActivity
+from springback.sinks.bounded_memory import BoundedMemory
+from springback.sinks.label_values import LabelValue
+from springback.sinks.metric_series import Labels, MetricSeries
+from springback.stream_processors.resilience import agent_metrics as metrics
+from springback.stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.readings import AgentCounts, AgentStatus, EpisodeKey, EpisodeStatus
 
 CHANNELS = ("cognitive", "physical", "debt")
 """The channels, in the order of `EpisodeStatus.intensity_by_channel`."""

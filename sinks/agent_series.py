@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from sinks.agent_record import CHANNELS, AgentRecord
-from sinks.label_values import OTHER_VALUE, LabelValue, closed_label_value
-from sinks.metric_series import Labels, MetricSeries
-from stream_processors.resilience import agent_metrics as metrics
-from stream_processors.resilience.metric_spec import AGENT_STATES, AgentStateName, MetricSpec
+from springback.sinks.agent_record import CHANNELS, AgentRecord
+from springback.sinks.label_values import OTHER_VALUE, LabelValue, closed_label_value
+from springback.sinks.metric_series import Labels, MetricSeries
+from springback.stream_processors.resilience import agent_metrics as metrics
+from springback.stream_processors.resilience.metric_spec import AGENT_STATES, AgentStateName, MetricSpec
 
 _STATES = {name: closed_label_value("state", name) for name in AGENT_STATES}
 _CHANNELS = tuple(closed_label_value("channel", name) for name in CHANNELS)

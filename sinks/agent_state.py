@@ -7,10 +7,9 @@ import math
 from typing import Self
 
 import msgspec
-
-from sinks.broker_sight import UnseenTime
-from stream_processors.resilience.metric_spec import AgentStateName
-from stream_processors.resilience.readings import AgentStatus
+from springback.sinks.broker_sight import UnseenTime
+from springback.stream_processors.resilience.metric_spec import AgentStateName
+from springback.stream_processors.resilience.readings import AgentStatus
 
 
 class StateTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

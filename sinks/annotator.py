@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sinks.grafana_annotations_sink import AnnotationBounds, GrafanaAnnotationsSink
-from sinks.grafana_connection import GrafanaConnection
-from sinks.reading_topics import ReadingTopics
-from sinks.sink_runner import SinkRunner
-from stream_processors.service_run import run_until, write_ready_file
+from springback.sinks.grafana_annotations_sink import AnnotationBounds, GrafanaAnnotationsSink
+from springback.sinks.grafana_connection import GrafanaConnection
+from springback.sinks.reading_topics import ReadingTopics
+from springback.sinks.sink_runner import SinkRunner
+from springback.stream_processors.service_run import run_until, write_ready_file
 
 
 async def annotate_readings(

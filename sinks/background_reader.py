@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from sinks.reading_topics import ReadingTopics
-from sinks.sink import Sink
-from sinks.sink_runner import SinkRunner
+from springback.sinks.reading_topics import ReadingTopics
+from springback.sinks.sink import Sink
+from springback.sinks.sink_runner import SinkRunner
 
 _START_TIMEOUT_S = 30.0
 

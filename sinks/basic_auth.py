@@ -1,7 +1,8 @@
 r"""Who may read the metrics page: users and passwords from a file, so that no secret stands on a command line.
 
 One `user:password` a line; `#` begins a comment line. In place of the password may stand a hash of it, as
-`python -m sinks.basic_auth USER` prints it after it has asked for the password: `pbkdf2_sha256$ROUNDS$SALT$HASH`.
+`python -m springback.sinks.basic_auth USER` prints it after it has asked for the password:
+`pbkdf2_sha256$ROUNDS$SALT$HASH`.
 """
 
 import base64
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from sinks.errors import AuthFileError
+from springback.sinks.errors import AuthFileError
 
 ROUNDS = 600_000
 _MOST_ROUNDS = 5_000_000
@@ -77,7 +78,7 @@ class BasicAuth:
         except ValueError:
             message = (
                 f"The auth file {str(file)!r} holds a hash that is not {_SCHEME}$ROUNDS$SALT$HASH with at most "
-                f"{_MOST_ROUNDS} rounds; `python -m sinks.basic_auth USER` makes one."
+                f"{_MOST_ROUNDS} rounds; `python -m springback.sinks.basic_auth USER` makes one."
             )
             raise AuthFileError(message) from None
 
@@ -134,7 +135,7 @@ def _digest(password: str, secret: _Hash) -> bytes:
 def main() -> int:
     """Ask for a password and print the line for an auth file."""
     if len(sys.argv) != 2 or not sys.argv[1] or ":" in sys.argv[1]:
-        print("usage: python -m sinks.basic_auth USER", file=sys.stderr)
+        print("usage: python -m springback.sinks.basic_auth USER", file=sys.stderr)
         return 2
     print(f"{sys.argv[1]}:{hashed(getpass.getpass())}")
     return 0

@@ -7,9 +7,8 @@ import math
 from typing import NamedTuple
 
 from prometheus_client.samples import Exemplar
-
-from sinks.label_values import LabelValue, clean_label_value
-from stream_processors.resilience.readings import EpisodeKey
+from springback.sinks.label_values import LabelValue, clean_label_value
+from springback.stream_processors.resilience.readings import EpisodeKey
 
 LONGEST_EXEMPLAR = 128
 """Characters of all names and values of an exemplar's labels together, by the OpenMetrics specification."""

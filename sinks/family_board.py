@@ -9,14 +9,14 @@ series for the rest together, since the stress capacities of different families 
 import math
 from dataclasses import dataclass
 
-from sinks.bounded_memory import BoundedMemory, fingerprint
-from sinks.family_order import is_later
-from sinks.family_series import FamilySeries, clean_family, family_series
-from sinks.metric_series import Labels, MetricSeries
-from stream_processors.resilience.exporter_metrics import UNSHOWN_FAMILIES
-from stream_processors.resilience.family_metrics import FAMILY_METRICS
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
+from springback.sinks.bounded_memory import BoundedMemory, fingerprint
+from springback.sinks.family_order import is_later
+from springback.sinks.family_series import FamilySeries, clean_family, family_series
+from springback.sinks.metric_series import Labels, MetricSeries
+from springback.stream_processors.resilience.exporter_metrics import UNSHOWN_FAMILIES
+from springback.stream_processors.resilience.family_metrics import FAMILY_METRICS
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
 
 _METRICS = (*FAMILY_METRICS, *NAVIGATION_METRICS)
 

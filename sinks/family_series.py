@@ -6,12 +6,12 @@ Labels whose values come from settings or producers are bounded here, for each f
 from collections.abc import Iterable, Mapping
 from typing import get_args
 
-from sinks.label_values import OTHER_VALUE, LabelValue, clean_label_value, closed_label_value
-from sinks.metric_series import Labels, MetricSeries
-from stream_processors.resilience import family_metrics as metrics
-from stream_processors.resilience import navigation_metrics as navigation
-from stream_processors.resilience.exporter_metrics import OVERFLOW_READINGS
-from stream_processors.resilience.family_readings import (
+from springback.sinks.label_values import OTHER_VALUE, LabelValue, clean_label_value, closed_label_value
+from springback.sinks.metric_series import Labels, MetricSeries
+from springback.stream_processors.resilience import family_metrics as metrics
+from springback.stream_processors.resilience import navigation_metrics as navigation
+from springback.stream_processors.resilience.exporter_metrics import OVERFLOW_READINGS
+from springback.stream_processors.resilience.family_readings import (
     CapacityFlag,
     ContractThresholds,
     ExtensibilityRatios,
@@ -19,8 +19,8 @@ from stream_processors.resilience.family_readings import (
     NavigationScores,
     StressMargin,
 )
-from stream_processors.resilience.metric_spec import MetricSpec
-from stream_processors.resilience.navigation_safety import ALL_KINDS, OTHER_KINDS
+from springback.stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.navigation_safety import ALL_KINDS, OTHER_KINDS
 
 STRESS_LEVELS = 21
 """Stress levels of a family with series of their own, the lowest first: a grid of steps of 0.05."""

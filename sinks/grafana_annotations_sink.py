@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from sinks.bounded_memory import BoundedMemory
-from sinks.errors import GrafanaRefusedError, GrafanaUnreachableError, SinkUnavailableError
-from sinks.grafana_connection import GrafanaConnection
-from sinks.grafana_marks import BREACH_TAG, OPEN_TAG, WINDOW_TAG, Mark, breach_mark, identity_of, window_mark
-from sinks.sink import DeadLetter
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import Reading, WindowReading
+from springback.sinks.bounded_memory import BoundedMemory
+from springback.sinks.errors import GrafanaRefusedError, GrafanaUnreachableError, SinkUnavailableError
+from springback.sinks.grafana_connection import GrafanaConnection
+from springback.sinks.grafana_marks import BREACH_TAG, OPEN_TAG, WINDOW_TAG, Mark, breach_mark, identity_of, window_mark
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import Reading, WindowReading
 
 _log = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ from typing import Any, Self, TypeVar
 import niquests
 from grafana_client.api import GrafanaApi
 from grafana_client.client import GrafanaException
-
-from sinks.errors import GrafanaAddressError, GrafanaRefusedError, GrafanaUnreachableError
+from springback.sinks.errors import GrafanaAddressError, GrafanaRefusedError, GrafanaUnreachableError
 
 T = TypeVar("T")
 

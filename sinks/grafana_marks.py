@@ -9,11 +9,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
-
-from sinks.bounded_memory import fingerprint
-from sinks.label_values import clean_label_value
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import WindowReading
+from springback.sinks.bounded_memory import fingerprint
+from springback.sinks.label_values import clean_label_value
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import WindowReading
 
 WINDOW_TAG = "springback-window"
 BREACH_TAG = "springback-breach"

@@ -8,7 +8,7 @@ import hashlib
 import unicodedata
 from typing import NewType
 
-from stream_processors.resilience.metric_spec import CLOSED_LABELS, OTHER
+from springback.stream_processors.resilience.metric_spec import CLOSED_LABELS, OTHER
 
 LabelValue = NewType("LabelValue", str)
 """Text that is safe as a label's value."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
-
-from sinks.broker_lag import BrokerLag
+from springback.sinks.broker_lag import BrokerLag
 
 _log = logging.getLogger(__name__)
 

@@ -17,12 +17,11 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.utils import floatToGoString
-
-from sinks.errors import MetricLabelsError
-from sinks.exemplars import Origin, exemplar_of
-from sinks.label_values import LabelValue, clean_label_value
-from stream_processors.resilience.exporter_metrics import REFUSED_VALUES
-from stream_processors.resilience.metric_spec import MetricSpec
+from springback.sinks.errors import MetricLabelsError
+from springback.sinks.exemplars import Origin, exemplar_of
+from springback.sinks.label_values import LabelValue, clean_label_value
+from springback.stream_processors.resilience.exporter_metrics import REFUSED_VALUES
+from springback.stream_processors.resilience.metric_spec import MetricSpec
 
 Labels = tuple[LabelValue, ...]
 

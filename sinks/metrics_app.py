@@ -10,8 +10,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.exposition import gzip_accepted
-
-from sinks.basic_auth import BasicAuth
+from springback.sinks.basic_auth import BasicAuth
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]

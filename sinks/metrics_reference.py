@@ -1,6 +1,6 @@
 """The reference of all metrics, `metrics.md` beside this file, made from the metric catalogue.
 
-`python -m sinks.metrics_reference` writes it anew; a test holds it to the catalogue.
+`python -m springback.sinks.metrics_reference` writes it anew; a test holds it to the catalogue.
 """
 
 import sys
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sinks.series_bounds import SeriesBounds
-from stream_processors.resilience.agent_metrics import AGENT_METRICS
-from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
-from stream_processors.resilience.family_metrics import FAMILY_METRICS
-from stream_processors.resilience.judge_metrics import JUDGE_METRICS
-from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from stream_processors.resilience.metric_spec import CLOSED_LABELS, MetricSpec
-from stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
-from stream_processors.resilience.worker_metrics import WORKER_METRICS
+from springback.sinks.series_bounds import SeriesBounds
+from springback.stream_processors.resilience.agent_metrics import AGENT_METRICS
+from springback.stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
+from springback.stream_processors.resilience.family_metrics import FAMILY_METRICS
+from springback.stream_processors.resilience.judge_metrics import JUDGE_METRICS
+from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from springback.stream_processors.resilience.metric_spec import CLOSED_LABELS, MetricSpec
+from springback.stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
+from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS
 
 REFERENCE = Path(__file__).with_name("metrics.md")
 """Where the reference is kept."""
@@ -34,7 +34,7 @@ def metrics_reference() -> str:
     lines = [
         "# Metrics",
         "",
-        "<!-- Made from the metric catalogue by `python -m sinks.metrics_reference`. Change it there, not here. -->",
+        "<!-- Made from the metric catalogue by `python -m springback.sinks.metrics_reference`: change that, not this. -->",
         "",
         "Every metric that springback serves. Names carry base units, counters end in `_total`; a unit of 1 is a pure",
         "number. What is not known has no series: neither 0 nor NaN. Equations are those of arXiv:2608.23839, in the",

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry
-
-from sinks.basic_auth import BasicAuth
-from sinks.errors import MetricsAddressError
-from sinks.metrics_app import metrics_app
-from sinks.tls_files import tls_context
+from springback.sinks.basic_auth import BasicAuth
+from springback.sinks.errors import MetricsAddressError
+from springback.sinks.metrics_app import metrics_app
+from springback.sinks.tls_files import tls_context
 
 _log = logging.getLogger(__name__)
 

@@ -6,20 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
-
-from sinks.agent_board import AgentBoard
-from sinks.agent_state import DEFAULT_TIMES, StateTimes
-from sinks.family_board import FamilyBoard
-from sinks.label_values import OTHER_VALUE, LabelBound, clean_label_value
-from sinks.metric_series import Labels, MetricSeries
-from sinks.reading_fold import ReadingFold
-from sinks.series_bounds import SINKS, TOPICS, SeriesBounds
-from sinks.sink import DeadLetter
-from stream_processors.resilience import exporter_metrics as own_metrics
-from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
-from stream_processors.resilience.family_readings import READING_SCHEMA_VERSION
-from stream_processors.resilience.metric_catalogue import FRAMES_BEHIND, METRIC_CATALOGUE
-from stream_processors.resilience.readings import Reading
+from springback.sinks.agent_board import AgentBoard
+from springback.sinks.agent_state import DEFAULT_TIMES, StateTimes
+from springback.sinks.family_board import FamilyBoard
+from springback.sinks.label_values import OTHER_VALUE, LabelBound, clean_label_value
+from springback.sinks.metric_series import Labels, MetricSeries
+from springback.sinks.reading_fold import ReadingFold
+from springback.sinks.series_bounds import SINKS, TOPICS, SeriesBounds
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience import exporter_metrics as own_metrics
+from springback.stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
+from springback.stream_processors.resilience.family_readings import READING_SCHEMA_VERSION
+from springback.stream_processors.resilience.metric_catalogue import FRAMES_BEHIND, METRIC_CATALOGUE
+from springback.stream_processors.resilience.readings import Reading
 
 
 class PrometheusSink:

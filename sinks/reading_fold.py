@@ -6,17 +6,17 @@ after the summary of the episode that it tells of. The memory of what was seen i
 repetition would count again, but workers repeat only what they sent within the last moments.
 """
 
-from sinks.agent_board import AgentBoard
-from sinks.bounded_memory import BoundedMemory, fingerprint
-from sinks.exemplars import origin_of
-from sinks.family_board import FamilyBoard
-from sinks.label_values import LabelBound, LabelValue, clean_label_value, closed_label_value
-from sinks.metric_series import Labels, MetricSeries
-from sinks.sink import DeadLetter
-from stream_processors.resilience import exporter_metrics as own_metrics
-from stream_processors.resilience import metric_catalogue as metrics
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import (
+from springback.sinks.agent_board import AgentBoard
+from springback.sinks.bounded_memory import BoundedMemory, fingerprint
+from springback.sinks.exemplars import origin_of
+from springback.sinks.family_board import FamilyBoard
+from springback.sinks.label_values import LabelBound, LabelValue, clean_label_value, closed_label_value
+from springback.sinks.metric_series import Labels, MetricSeries
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience import exporter_metrics as own_metrics
+from springback.stream_processors.resilience import metric_catalogue as metrics
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import (
     AgentStatus,
     EpisodeBegun,
     EpisodeKey,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Self
 
-from stream_processors import topics
+from springback.stream_processors import topics
 
 
 class ReadingTopics(NamedTuple):

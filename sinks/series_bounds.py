@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sinks.family_series import ATTACKS, STRESS_LEVELS
-from stream_processors.resilience import agent_metrics
-from stream_processors.resilience.family_metrics import FAMILY_METRICS
-from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from stream_processors.resilience.metric_spec import AGENT_STATES, CLOSED_LABELS, GROUP, MetricSpec
-from stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
+from springback.sinks.family_series import ATTACKS, STRESS_LEVELS
+from springback.stream_processors.resilience import agent_metrics
+from springback.stream_processors.resilience.family_metrics import FAMILY_METRICS
+from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from springback.stream_processors.resilience.metric_spec import AGENT_STATES, CLOSED_LABELS, GROUP, MetricSpec
+from springback.stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
 
 TOPICS = 8
 """Topics of readings, and more than there are."""

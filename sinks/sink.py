@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-from stream_processors.resilience.readings import Reading
+from springback.stream_processors.resilience.readings import Reading
 
 
 class DeadLetter(NamedTuple):

@@ -16,13 +16,12 @@ from typing import Any
 import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition  # type: ignore[import-untyped]
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
-
-from sinks.bounded_memory import fingerprint
-from sinks.errors import SinkUnavailableError
-from sinks.log_places import LogPlaces
-from sinks.reading_topics import ReadingTopics
-from sinks.sink import DeadLetter, RunnerObserver, Sink
-from stream_processors.resilience.readings import decode_reading
+from springback.sinks.bounded_memory import fingerprint
+from springback.sinks.errors import SinkUnavailableError
+from springback.sinks.log_places import LogPlaces
+from springback.sinks.reading_topics import ReadingTopics
+from springback.sinks.sink import DeadLetter, RunnerObserver, Sink
+from springback.stream_processors.resilience.readings import decode_reading
 
 _log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 import ssl
 from pathlib import Path
 
-from sinks.errors import CertificateError
+from springback.sinks.errors import CertificateError
 
 
 def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:

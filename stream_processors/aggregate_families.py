@@ -4,17 +4,21 @@ import math
 from collections.abc import Iterator, Sequence
 
 import msgspec
-
-from stream_processors.dead_letters import PROCESSING_ERROR, dead_message
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_aggregate import FamilyAggregator, FamilyEvent
-from stream_processors.resilience.family_readings import READING_SCHEMA_VERSION, FamilyReading
-from stream_processors.resilience.family_state import FamilyState
-from stream_processors.resilience.quantile_sketch import decode_sketch, encode_sketch
-from stream_processors.resilience.readings import EpisodeBegun, EpisodeSummary, decode_reading, encode_reading
-from stream_processors.stage_reducer import Output, StageEvent
-from stream_processors.state_codec import decode_versioned
-from stream_processors.topics import FAMILIES
+from springback.stream_processors.dead_letters import PROCESSING_ERROR, dead_message
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_aggregate import FamilyAggregator, FamilyEvent
+from springback.stream_processors.resilience.family_readings import READING_SCHEMA_VERSION, FamilyReading
+from springback.stream_processors.resilience.family_state import FamilyState
+from springback.stream_processors.resilience.quantile_sketch import decode_sketch, encode_sketch
+from springback.stream_processors.resilience.readings import (
+    EpisodeBegun,
+    EpisodeSummary,
+    decode_reading,
+    encode_reading,
+)
+from springback.stream_processors.stage_reducer import Output, StageEvent
+from springback.stream_processors.state_codec import decode_versioned
+from springback.stream_processors.topics import FAMILIES
 
 AGGREGATE_SCHEMA_VERSION = 1
 

@@ -2,8 +2,8 @@
 
 import logging
 
-from stream_processors.errors import StateAheadError, TransientBrokerError
-from stream_processors.stage_port import StagePort
+from springback.stream_processors.errors import StateAheadError, TransientBrokerError
+from springback.stream_processors.stage_port import StagePort
 
 _TIMES = 3
 _log = logging.getLogger(__name__)

@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from stream_processors.errors import SettingsError, StateFormatError
-from stream_processors.kafka_connection import KafkaConnection
-from stream_processors.plain_consumer import plain_consumer, started
-from stream_processors.resilience.baseline_codec import BaselineFormatError, apply_record, load_baseline
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import StageBaseline
+from springback.stream_processors.errors import SettingsError, StateFormatError
+from springback.stream_processors.kafka_connection import KafkaConnection
+from springback.stream_processors.plain_consumer import plain_consumer, started
+from springback.stream_processors.resilience.baseline_codec import BaselineFormatError, apply_record, load_baseline
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import StageBaseline
 
 _POLL_MS = 500
 

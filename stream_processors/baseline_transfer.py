@@ -8,12 +8,11 @@ import uuid
 
 import aiokafka  # type: ignore[import-untyped]
 import msgspec
-
-from stream_processors.errors import BaselineImportError
-from stream_processors.kafka_connection import KafkaConnection
-from stream_processors.plain_consumer import plain_consumer, started
-from stream_processors.resilience.anchor import AnchorGrid
-from stream_processors.resilience.baseline_codec import (
+from springback.stream_processors.errors import BaselineImportError
+from springback.stream_processors.kafka_connection import KafkaConnection
+from springback.stream_processors.plain_consumer import plain_consumer, started
+from springback.stream_processors.resilience.anchor import AnchorGrid
+from springback.stream_processors.resilience.baseline_codec import (
     BaselineFormatError,
     BaselineReplacement,
     apply_record,
@@ -22,8 +21,8 @@ from stream_processors.resilience.baseline_codec import (
     family_record_key,
     load_baseline,
 )
-from stream_processors.resilience.stage_baseline import FamilyBaseline, StageBaseline
-from stream_processors.topics import BASELINES, CONTRIBUTIONS, LARGEST_RECORD_BYTES, topic_name
+from springback.stream_processors.resilience.stage_baseline import FamilyBaseline, StageBaseline
+from springback.stream_processors.topics import BASELINES, CONTRIBUTIONS, LARGEST_RECORD_BYTES, topic_name
 
 _POLL_MS = 500
 

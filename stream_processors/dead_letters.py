@@ -3,9 +3,8 @@
 from typing import Any
 
 import msgspec
-
-from stream_processors.stage_reducer import Output, StageEvent
-from stream_processors.topics import DEAD_LETTER
+from springback.stream_processors.stage_reducer import Output, StageEvent
+from springback.stream_processors.topics import DEAD_LETTER
 
 PROCESSING_ERROR = "processing_error"
 _DETAIL_LENGTH = 512

@@ -4,16 +4,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
-
-from stream_processors.family_table import FamilyRow, family_table
-from stream_processors.resilience.family_readings import (
+from springback.stream_processors.family_table import FamilyRow, family_table
+from springback.stream_processors.resilience.family_readings import (
     CapacityFlag,
     ContractThresholds,
     FamilyReading,
     NavigationScores,
     StressMargin,
 )
-from stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, WindowReading
+from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, WindowReading
 
 
 class WindowJson(msgspec.Struct, frozen=True, kw_only=True):

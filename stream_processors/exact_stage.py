@@ -12,15 +12,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from stream_processors.ahead_watch import AheadWatch
-from stream_processors.errors import TransientBrokerError
-from stream_processors.hole_watch import HoleWatch
-from stream_processors.partition_clock import PartitionClock
-from stream_processors.stage_batch import StageBatch
-from stream_processors.stage_counts import StageCounts
-from stream_processors.stage_port import Arrival, StagePort
-from stream_processors.stage_reducer import StageEvent, StageReducer
-from stream_processors.stage_state import PartitionState, StageState, StateTable
+from springback.stream_processors.ahead_watch import AheadWatch
+from springback.stream_processors.errors import TransientBrokerError
+from springback.stream_processors.hole_watch import HoleWatch
+from springback.stream_processors.partition_clock import PartitionClock
+from springback.stream_processors.stage_batch import StageBatch
+from springback.stream_processors.stage_counts import StageCounts
+from springback.stream_processors.stage_port import Arrival, StagePort
+from springback.stream_processors.stage_reducer import StageEvent, StageReducer
+from springback.stream_processors.stage_state import PartitionState, StageState, StateTable
 
 S = TypeVar("S")
 R = TypeVar("R")

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from statistics import fmean, median
 
 import msgspec
-
-from stream_processors.resilience.readings import EpisodeSummary, WindowReading
+from springback.stream_processors.resilience.readings import EpisodeSummary, WindowReading
 
 STRESS_GRID = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 

@@ -6,18 +6,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import faust
-
-from stream_processors.aggregate_families import AggregateFamilies, AggregateState
-from stream_processors.baseline_feed import BaselineSource
-from stream_processors.exact_stage import ExactStage
-from stream_processors.faust_port import FaustPort
-from stream_processors.learn_baselines import LearnBaselines, LearnerState
-from stream_processors.partitioned_table import PartitionedTable
-from stream_processors.resilience.tracker_state import TrackerState
-from stream_processors.settings import WorkerSettings
-from stream_processors.stage_port import Arrival
-from stream_processors.stage_reducer import StageEvent, StageReducer
-from stream_processors.topics import (
+from springback.stream_processors.aggregate_families import AggregateFamilies, AggregateState
+from springback.stream_processors.baseline_feed import BaselineSource
+from springback.stream_processors.exact_stage import ExactStage
+from springback.stream_processors.faust_port import FaustPort
+from springback.stream_processors.learn_baselines import LearnBaselines, LearnerState
+from springback.stream_processors.partitioned_table import PartitionedTable
+from springback.stream_processors.resilience.tracker_state import TrackerState
+from springback.stream_processors.settings import WorkerSettings
+from springback.stream_processors.stage_port import Arrival
+from springback.stream_processors.stage_reducer import StageEvent, StageReducer
+from springback.stream_processors.topics import (
     BASELINES_TABLE,
     CONTRIBUTIONS,
     FAMILIES_TABLE,
@@ -28,8 +27,8 @@ from stream_processors.topics import (
     SUMMARIES,
     topic_name,
 )
-from stream_processors.track_steps import TrackSteps
-from stream_processors.value_model_file import read_value_model
+from springback.stream_processors.track_steps import TrackSteps
+from springback.stream_processors.value_model_file import read_value_model
 
 S = TypeVar("S")
 

@@ -13,20 +13,19 @@ import faust
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.tables.manager import TableManager
 from prometheus_client import CollectorRegistry
-
-from stream_processors.baseline_feed import BaselineFeed, BaselineSource, FrozenBaseline
-from stream_processors.errors import RecoveryTimeoutError, WorkerStoppedError
-from stream_processors.exact_stage import ExactStage
-from stream_processors.faust_agents import Stages, add_stages
-from stream_processors.kafka_connection import KafkaConnection
-from stream_processors.metrics_page import MetricsPage
-from stream_processors.prompt_consumer import PromptTransport
-from stream_processors.resilience.worker_metrics import WORKER_METRICS
-from stream_processors.service_run import run_until, run_until_signalled, write_ready_file
-from stream_processors.settings import WorkerSettings
-from stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics_for, topic_name
-from stream_processors.worker_health import Readiness, health_endpoint
-from stream_processors.worker_measurements import measure_worker
+from springback.stream_processors.baseline_feed import BaselineFeed, BaselineSource, FrozenBaseline
+from springback.stream_processors.errors import RecoveryTimeoutError, WorkerStoppedError
+from springback.stream_processors.exact_stage import ExactStage
+from springback.stream_processors.faust_agents import Stages, add_stages
+from springback.stream_processors.kafka_connection import KafkaConnection
+from springback.stream_processors.metrics_page import MetricsPage
+from springback.stream_processors.prompt_consumer import PromptTransport
+from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS
+from springback.stream_processors.service_run import run_until, run_until_signalled, write_ready_file
+from springback.stream_processors.settings import WorkerSettings
+from springback.stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics_for, topic_name
+from springback.stream_processors.worker_health import Readiness, health_endpoint
+from springback.stream_processors.worker_measurements import measure_worker
 
 _RETRY_S = 0.5
 _STOP_TIMEOUT_S = 20.0

@@ -8,13 +8,12 @@ import faust
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.exceptions import ProducerSendError
 from faust.types import TP
-
-from stream_processors.errors import TransientBrokerError
-from stream_processors.kafka_connection import KafkaConnection
-from stream_processors.partitioned_table import PartitionedTable
-from stream_processors.plain_consumer import plain_consumer
-from stream_processors.stage_reducer import Output
-from stream_processors.topics import topic_name
+from springback.stream_processors.errors import TransientBrokerError
+from springback.stream_processors.kafka_connection import KafkaConnection
+from springback.stream_processors.partitioned_table import PartitionedTable
+from springback.stream_processors.plain_consumer import plain_consumer
+from springback.stream_processors.stage_reducer import Output
+from springback.stream_processors.topics import topic_name
 
 _ASK_TIMEOUT_S = 5.0
 _PROBE_WAIT_MS = 1000

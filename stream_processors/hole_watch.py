@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stream_processors.errors import TransientBrokerError
-from stream_processors.stage_counts import StageCounts
-from stream_processors.stage_port import StagePort
+from springback.stream_processors.errors import TransientBrokerError
+from springback.stream_processors.stage_counts import StageCounts
+from springback.stream_processors.stage_port import StagePort
 
 RESEEK_S = 2.0
 _log = logging.getLogger(__name__)

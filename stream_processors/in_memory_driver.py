@@ -11,17 +11,16 @@ from itertools import islice
 
 import msgspec
 import numpy as np
-
-from producers.frame_validation import tabulate
-from producers.step_frame import StepFrame
-from producers.step_table import ArrivedFrame, RejectedRow
-from stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
-from stream_processors.resilience.readings import AgentStatus, EpisodeBegun, EpisodeSummary, WindowReading
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import EpisodeContribution, StageBaseline
-from stream_processors.resilience.tracker_state import TrackerState
-from stream_processors.resilience.value_model import ValueModel
+from springback.producers.frame_parts import StepFrame
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_table import ArrivedFrame, RejectedRow
+from springback.stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
+from springback.stream_processors.resilience.readings import AgentStatus, EpisodeBegun, EpisodeSummary, WindowReading
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import EpisodeContribution, StageBaseline
+from springback.stream_processors.resilience.tracker_state import TrackerState
+from springback.stream_processors.resilience.value_model import ValueModel
 
 BATCH_FRAMES = 512
 LEARNING_PASSES = 3

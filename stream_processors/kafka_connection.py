@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-
-from stream_processors.errors import SettingsError
+from springback.stream_processors.errors import SettingsError
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]

@@ -6,13 +6,21 @@ It is the only writer of `stage-baselines`, also for an import: that comes as a 
 from collections.abc import Sequence
 
 import msgspec
-
-from stream_processors.dead_letters import PROCESSING_ERROR, dead_message
-from stream_processors.resilience.baseline_codec import BaselineReplacement, baseline_records, decode_contribution
-from stream_processors.resilience.stage_baseline import BaselineConfig, CellKey, EpisodeContribution, FamilyBaseline
-from stream_processors.stage_reducer import Output, StageEvent
-from stream_processors.state_codec import decode_versioned
-from stream_processors.topics import BASELINES
+from springback.stream_processors.dead_letters import PROCESSING_ERROR, dead_message
+from springback.stream_processors.resilience.baseline_codec import (
+    BaselineReplacement,
+    baseline_records,
+    decode_contribution,
+)
+from springback.stream_processors.resilience.stage_baseline import (
+    BaselineConfig,
+    CellKey,
+    EpisodeContribution,
+    FamilyBaseline,
+)
+from springback.stream_processors.stage_reducer import Output, StageEvent
+from springback.stream_processors.state_codec import decode_versioned
+from springback.stream_processors.topics import BASELINES
 
 LEARNER_SCHEMA_VERSION = 1
 

@@ -7,14 +7,18 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-
-from stream_processors.resample_statistics import cluster_weights, mann_whitney_p, percentile_interval, resampled
-from stream_processors.resampled_margins import capacities, stress_curve
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_readings import ContractThresholds
-from stream_processors.resilience.signals import Bools, Floats, Ints
-from stream_processors.version_contract import METRICS, VersionContract
-from stream_processors.version_sample import STATISTICS, Statistic, VersionSample, mix_weights
+from springback.stream_processors.resample_statistics import (
+    cluster_weights,
+    mann_whitney_p,
+    percentile_interval,
+    resampled,
+)
+from springback.stream_processors.resampled_margins import capacities, stress_curve
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_readings import ContractThresholds
+from springback.stream_processors.resilience.signals import Bools, Floats, Ints
+from springback.stream_processors.version_contract import METRICS, VersionContract
+from springback.stream_processors.version_sample import STATISTICS, Statistic, VersionSample, mix_weights
 
 Verdict = Literal["ok", "breach", "undetermined", "unchecked"]
 _ROUNDING = 1e-9

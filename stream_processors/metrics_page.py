@@ -9,8 +9,7 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
-
-from stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.metric_spec import MetricSpec
 
 
 class Measurement(NamedTuple):

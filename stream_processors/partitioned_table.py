@@ -6,9 +6,8 @@ from typing import Any
 
 import faust
 from faust.tables.table import Table
-
-from stream_processors.errors import StateWriteError
-from stream_processors.state_codec import read_key
+from springback.stream_processors.errors import StateWriteError
+from springback.stream_processors.state_codec import read_key
 
 
 class PartitionedTable(Table[bytes, bytes]):

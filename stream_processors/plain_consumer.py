@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiokafka  # type: ignore[import-untyped]
-
-from stream_processors.kafka_connection import KafkaConnection
+from springback.stream_processors.kafka_connection import KafkaConnection
 
 
 def plain_consumer(kafka: KafkaConnection, *topics: str) -> aiokafka.AIOKafkaConsumer:

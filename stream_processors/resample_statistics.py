@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from stream_processors.resilience.signals import Floats, Ints
+from springback.stream_processors.resilience.signals import Floats, Ints
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95

@@ -6,13 +6,12 @@ The streaming form is `resilience.operational_margin`, by sketches; on the episo
 from collections.abc import Sequence
 
 import numpy as np
-
-from stream_processors.resample_statistics import weighted_quantile
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_readings import ContractThresholds
-from stream_processors.resilience.operational_margin import EPSILON
-from stream_processors.resilience.signals import Floats
-from stream_processors.version_sample import VersionSample
+from springback.stream_processors.resample_statistics import weighted_quantile
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_readings import ContractThresholds
+from springback.stream_processors.resilience.operational_margin import EPSILON
+from springback.stream_processors.resilience.signals import Floats
+from springback.stream_processors.version_sample import VersionSample
 
 
 def stress_curve(

@@ -4,20 +4,19 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-
-from producers.frame_validation import tabulate
-from producers.step_frame import StepFrame
-from stream_processors.in_memory_driver import arrivals
-from stream_processors.resilience.admission import admit
-from stream_processors.resilience.batch_scoring import batch_rows, score
-from stream_processors.resilience.materialised_baseline import materialise
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.shaped_reward import shaped_rewards
-from stream_processors.resilience.signals import Floats
-from stream_processors.resilience.stage_baseline import StageBaseline
-from stream_processors.resilience.tracker_state import TrackerState
-from stream_processors.resilience.value_model import AnchorValues, StateFeatures
-from stream_processors.resilience.valued_rows import state_features, value_rows
+from springback.producers.frame_parts import StepFrame
+from springback.producers.frame_validation import tabulate
+from springback.stream_processors.in_memory_driver import arrivals
+from springback.stream_processors.resilience.admission import admit
+from springback.stream_processors.resilience.batch_scoring import batch_rows, score
+from springback.stream_processors.resilience.materialised_baseline import materialise
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.shaped_reward import shaped_rewards
+from springback.stream_processors.resilience.signals import Floats
+from springback.stream_processors.resilience.stage_baseline import StageBaseline
+from springback.stream_processors.resilience.tracker_state import TrackerState
+from springback.stream_processors.resilience.value_model import AnchorValues, StateFeatures
+from springback.stream_processors.resilience.valued_rows import state_features, value_rows
 
 
 class RewardTrajectory(NamedTuple):

@@ -2,8 +2,8 @@
 
 from typing import Generic, TypeVar
 
-from stream_processors.stage_reducer import Output, StageEvent
-from stream_processors.stage_state import Bucket, PartitionState
+from springback.stream_processors.stage_reducer import Output, StageEvent
+from springback.stream_processors.stage_state import Bucket, PartitionState
 
 S = TypeVar("S")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from stream_processors.stage_reducer import Output, StageEvent
+from springback.stream_processors.stage_reducer import Output, StageEvent
 
 
 class Arrival(NamedTuple):

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
-from stream_processors.errors import StateFormatError
-from stream_processors.stage_reducer import StageReducer
-from stream_processors.state_codec import (
+from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.stage_reducer import StageReducer
+from springback.stream_processors.state_codec import (
     bucket_key,
     decode_bucket,
     decode_position,
@@ -15,7 +15,7 @@ from stream_processors.state_codec import (
     position_key,
     read_key,
 )
-from stream_processors.topics import LARGEST_RECORD_BYTES
+from springback.stream_processors.topics import LARGEST_RECORD_BYTES
 
 S = TypeVar("S")
 _log = logging.getLogger(__name__)

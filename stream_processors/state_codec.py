@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-
-from stream_processors.errors import StateFormatError
+from springback.stream_processors.errors import StateFormatError
 
 T = TypeVar("T")
 STATE_SCHEMA_VERSION = 1

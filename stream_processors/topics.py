@@ -6,9 +6,8 @@ from typing import Any, Literal, NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
 from aiokafka.errors import TopicAlreadyExistsError, for_code  # type: ignore[import-untyped]
-
-from stream_processors.errors import TopicDeclarationError, TopicMismatchError
-from stream_processors.settings import WorkerSettings
+from springback.stream_processors.errors import TopicDeclarationError, TopicMismatchError
+from springback.stream_processors.settings import WorkerSettings
 
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000

@@ -3,21 +3,21 @@
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
-
-from producers.errors import UnreadableFrameError
-from producers.frame_validation import ArrivedFrame, tabulate
-from producers.step_frame import decode_frame
-from stream_processors.dead_letters import PROCESSING_ERROR, dead_message, dead_row
-from stream_processors.resilience.baseline_codec import encode_contribution
-from stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.readings import encode_reading
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.tracker_state import TRACKER_SCHEMA_VERSION, TrackerState
-from stream_processors.resilience.value_model import ValueModel
-from stream_processors.stage_reducer import Output, StageEvent
-from stream_processors.state_codec import decode_versioned
-from stream_processors.topics import CONTRIBUTIONS, STATUS, SUMMARIES, WINDOWS
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_table import ArrivedFrame
+from springback.stream_processors.dead_letters import PROCESSING_ERROR, dead_message, dead_row
+from springback.stream_processors.resilience.baseline_codec import encode_contribution
+from springback.stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.readings import encode_reading
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.tracker_state import TRACKER_SCHEMA_VERSION, TrackerState
+from springback.stream_processors.resilience.value_model import ValueModel
+from springback.stream_processors.stage_reducer import Output, StageEvent
+from springback.stream_processors.state_codec import decode_versioned
+from springback.stream_processors.topics import CONTRIBUTIONS, STATUS, SUMMARIES, WINDOWS
 
 
 class TrackSteps:

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-
-from stream_processors.errors import StreamError
-from stream_processors.resilience.network_value import Layer, NetworkValues, input_width
-from stream_processors.resilience.signals import Bools, Floats, Ints
-from stream_processors.reward_trajectories import RewardTrajectory
+from springback.stream_processors.errors import StreamError
+from springback.stream_processors.resilience.network_value import Layer, NetworkValues, input_width
+from springback.stream_processors.resilience.signals import Bools, Floats, Ints
+from springback.stream_processors.reward_trajectories import RewardTrajectory
 
 _ADAM_MEAN, _ADAM_SQUARE, _ADAM_EPSILON = 0.9, 0.999, 1e-8
 LEAST_EPISODES = 5

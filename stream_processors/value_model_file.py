@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from stream_processors.errors import SettingsError
-from stream_processors.resilience.network_value import NetworkFormatError, NetworkValues, load_network
+from springback.stream_processors.errors import SettingsError
+from springback.stream_processors.resilience.network_value import NetworkFormatError, NetworkValues, load_network
 
 
 def read_value_model(file: Path, named_by: str) -> NetworkValues:

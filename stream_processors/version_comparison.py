@@ -10,14 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 import msgspec
-
-from stream_processors.metric_change import MetricChange, ResampledPair
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_readings import ContractThresholds
-from stream_processors.resilience.operational_margin import ReferenceCosts
-from stream_processors.resilience.readings import EpisodeSummary, WindowReading
-from stream_processors.version_contract import VersionContract
-from stream_processors.version_sample import VersionSample, at_levels, sample_of
+from springback.stream_processors.metric_change import MetricChange, ResampledPair
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_readings import ContractThresholds
+from springback.stream_processors.resilience.operational_margin import ReferenceCosts
+from springback.stream_processors.resilience.readings import EpisodeSummary, WindowReading
+from springback.stream_processors.version_contract import VersionContract
+from springback.stream_processors.version_sample import VersionSample, at_levels, sample_of
 
 COMPARISON_SCHEMA_VERSION = 1
 Group = tuple[str, str]

@@ -8,8 +8,7 @@ import math
 from typing import Any, Literal
 
 import msgspec
-
-from stream_processors.errors import StreamError
+from springback.stream_processors.errors import StreamError
 
 CONTRACT_SCHEMA_VERSION = 1
 

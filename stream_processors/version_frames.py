@@ -4,10 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
-
-from producers.frame_parts import PartFault
-from producers.step_frame import StepFrame, TextColumn
-from stream_processors.resilience.signals import Bools, Ints
+from springback.producers.frame_parts import PartFault, StepFrame, TextColumn
+from springback.stream_processors.resilience.signals import Bools, Ints
 
 
 def versions_in(frames: Iterable[StepFrame]) -> list[str]:

@@ -11,15 +11,14 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from stream_processors.resample_statistics import weighted_maximum, weighted_mean, weighted_quantile
-from stream_processors.resilience.aggregate_config import FamilyContract
-from stream_processors.resilience.operational_margin import EPSILON
-from stream_processors.resilience.readings import EpisodeSummary, WindowReading
-from stream_processors.resilience.signals import Bools, Floats, Ints
-from stream_processors.resilience.stability_pairs import UPPER_RANK
-from stream_processors.resilience.stress_capacity import nearest_point
-from stream_processors.resilience.stress_operator import stress_place
+from springback.stream_processors.resample_statistics import weighted_maximum, weighted_mean, weighted_quantile
+from springback.stream_processors.resilience.aggregate_config import FamilyContract
+from springback.stream_processors.resilience.operational_margin import EPSILON
+from springback.stream_processors.resilience.readings import EpisodeSummary, WindowReading
+from springback.stream_processors.resilience.signals import Bools, Floats, Ints
+from springback.stream_processors.resilience.stability_pairs import UPPER_RANK
+from springback.stream_processors.resilience.stress_capacity import nearest_point
+from springback.stream_processors.resilience.stress_operator import stress_place
 
 _APART = FamilyContract()
 """Of no evolution: versions are compared here, and are not the stress."""

@@ -12,8 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
-
-from stream_processors.errors import HealthAddressError, RecoveryTimeoutError
+from springback.stream_processors.errors import HealthAddressError, RecoveryTimeoutError
 
 _REQUEST_TIMEOUT_S = 5.0
 _LARGEST_REQUEST_BYTES = 8192

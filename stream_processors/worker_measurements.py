@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from stream_processors.exact_stage import ExactStage
-from stream_processors.faust_agents import Stages
-from stream_processors.metrics_page import Measurement
-from stream_processors.resilience import worker_metrics as metrics
-from stream_processors.resilience.tracker_state import TrackerState
-from stream_processors.worker_health import Readiness
+from springback.stream_processors.exact_stage import ExactStage
+from springback.stream_processors.faust_agents import Stages
+from springback.stream_processors.metrics_page import Measurement
+from springback.stream_processors.resilience import worker_metrics as metrics
+from springback.stream_processors.resilience.tracker_state import TrackerState
+from springback.stream_processors.worker_health import Readiness
 
 
 def measure_worker(

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-
-from deploy.apache_kafka import ApacheKafka
-from deploy.embedded_broker import EmbeddedBroker
-from deploy.errors import MissingToolError
+from springback.deploy.apache_kafka import ApacheKafka
+from springback.deploy.embedded_broker import EmbeddedBroker
+from springback.deploy.errors import MissingToolError
 
 if TYPE_CHECKING:
     from tests.deploy.monitoring.monitoring_stack import MonitoringStack

@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.benchmarks.exporter_load import Minute, broken_bounds
-
-ROOT = Path(__file__).parents[1]
+from tests.house import ROOT
 
 
 def bench(*options: str, program: str = "tests.benchmarks") -> "subprocess.CompletedProcess[str]":

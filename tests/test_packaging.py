@@ -7,15 +7,14 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
+from springback.deploy import cli
+from springback.producers.sources import SOURCES
 
-from deploy import cli
-from producers.sources import SOURCES
+from tests.house import ROOT
 
-ROOT = Path(cli.__file__).parents[1]
 FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BASE = ("kafka", "msgspec", "numpy")
@@ -64,7 +63,7 @@ print(json.dumps(said))
 """
 
 RUN_COMMAND = """
-from deploy.cli import main
+from springback.deploy.cli import main
 sys.exit(main(sys.argv[2:]))
 """
 
@@ -104,8 +103,8 @@ def test_the_producer_side_imports_without_any_extra() -> None:
         extra = re.search(r'pip install "springback\[(\w+)\]"$', message)
         assert extra, f"{name} names no extra: {message}"
         assert extra[1] in PROJECT["optional-dependencies"]
-    assert said["producers.gymnasium_wrapper"].endswith('pip install "springback[gymnasium]"')
-    assert "MissingExtraError" in said["producers.gymnasium_wrapper"]
+    assert said["springback.producers.gymnasium_wrapper"].endswith('pip install "springback[gymnasium]"')
+    assert "MissingExtraError" in said["springback.producers.gymnasium_wrapper"]
 
 
 def test_without_the_command_line_extra_it_says_what_to_install() -> None:

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
-
-from dashboards.evaluation_report.report_groups import ReportGroup
-from dashboards.evaluation_report.report_statistics import RESAMPLES, Floats, percentile_interval
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_readings import ContractThresholds, FamilyReading
-from stream_processors.resilience.operational_margin import EPSILON
-from stream_processors.resilience.readings import EpisodeSummary
+from springback.dashboards.evaluation_report.report_groups import ReportGroup
+from springback.dashboards.evaluation_report.report_statistics import RESAMPLES, Floats, percentile_interval
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_readings import ContractThresholds, FamilyReading
+from springback.stream_processors.resilience.operational_margin import EPSILON
+from springback.stream_processors.resilience.readings import EpisodeSummary
 
 _DRAWS_AT_A_TIME = 200_000
 

@@ -1,11 +1,10 @@
 """Where the recovery cost comes from, by stress: shares of the three channels, stacked to the whole."""
 
 from matplotlib.axes import Axes
-
-from dashboards.evaluation_report.channel_shares import ChannelRow
-from dashboards.evaluation_report.plot_style import MUTED, SERIES, SURFACE, Panel, PlotSection, draw
-from dashboards.evaluation_report.report_numbers import ReportNumbers
-from dashboards.evaluation_report.report_selection import Chosen, own
+from springback.dashboards.evaluation_report.channel_shares import ChannelRow
+from springback.dashboards.evaluation_report.plot_style import MUTED, SERIES, SURFACE, Panel, PlotSection, draw
+from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
+from springback.dashboards.evaluation_report.report_selection import Chosen, own
 
 _CHANNELS = (
     ("cognitive", "thinking", SERIES[0], ""),

@@ -1,8 +1,7 @@
 """Which channel a recovery cost comes from: cognitive effort, physical effort, or state debt."""
 
 import msgspec
-
-from dashboards.evaluation_report.report_groups import ReportGroup
+from springback.dashboards.evaluation_report.report_groups import ReportGroup
 
 
 class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):

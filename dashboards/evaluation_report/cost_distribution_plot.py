@@ -2,13 +2,12 @@
 
 import numpy as np
 from matplotlib.axes import Axes
-
-from dashboards.evaluation_report.group_rows import GroupRow
-from dashboards.evaluation_report.plot_axes import cost_scale
-from dashboards.evaluation_report.plot_style import INK, MUTED, SERIES, SURFACE, Panel, PlotSection, draw
-from dashboards.evaluation_report.readable_text import figure_text, p_text, share_text
-from dashboards.evaluation_report.report_numbers import CostPoint, ReportNumbers
-from dashboards.evaluation_report.report_selection import Chosen, own
+from springback.dashboards.evaluation_report.group_rows import GroupRow
+from springback.dashboards.evaluation_report.plot_axes import cost_scale
+from springback.dashboards.evaluation_report.plot_style import INK, MUTED, SERIES, SURFACE, Panel, PlotSection, draw
+from springback.dashboards.evaluation_report.readable_text import figure_text, p_text, share_text
+from springback.dashboards.evaluation_report.report_numbers import CostPoint, ReportNumbers
+from springback.dashboards.evaluation_report.report_selection import Chosen, own
 
 _MOST_DOTS = 400
 _CLEAR_P = 0.05

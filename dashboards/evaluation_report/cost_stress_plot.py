@@ -2,13 +2,12 @@
 
 import numpy as np
 from matplotlib.axes import Axes
-
-from dashboards.evaluation_report.group_rows import GroupRow
-from dashboards.evaluation_report.plot_axes import cost_scale, legend_above, stress_axis
-from dashboards.evaluation_report.plot_style import Panel, PlotSection, draw, series_style
-from dashboards.evaluation_report.readable_text import name_text, p_text
-from dashboards.evaluation_report.report_numbers import ReportNumbers
-from dashboards.evaluation_report.report_selection import MOST_SERIES, Chosen, method_name, own
+from springback.dashboards.evaluation_report.group_rows import GroupRow
+from springback.dashboards.evaluation_report.plot_axes import cost_scale, legend_above, stress_axis
+from springback.dashboards.evaluation_report.plot_style import Panel, PlotSection, draw, series_style
+from springback.dashboards.evaluation_report.readable_text import name_text, p_text
+from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
+from springback.dashboards.evaluation_report.report_selection import MOST_SERIES, Chosen, method_name, own
 
 _MOST_DOTS = 600
 _CLEAR_P = 0.05

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 import msgspec
-
-from dashboards.evaluation_report.capacity_bootstrap import CapacityInterval, capacity_interval
-from dashboards.evaluation_report.report_groups import ReportGroup, costs
-from dashboards.evaluation_report.report_statistics import (
+from springback.dashboards.evaluation_report.capacity_bootstrap import CapacityInterval, capacity_interval
+from springback.dashboards.evaluation_report.report_groups import ReportGroup, costs
+from springback.dashboards.evaluation_report.report_statistics import (
     Interval,
     RankComparison,
     RankCorrelation,
@@ -15,7 +14,7 @@ from dashboards.evaluation_report.report_statistics import (
     correlate_ranks,
     mean,
 )
-from stream_processors.resilience.readings import EpisodeKey
+from springback.stream_processors.resilience.readings import EpisodeKey
 
 
 class GroupRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from statistics import fmean
 
 import msgspec
-
-from dashboards.evaluation_report.report_groups import ReportGroup, costs
-from stream_processors.resilience.readings import EpisodeSummary
+from springback.dashboards.evaluation_report.report_groups import ReportGroup, costs
+from springback.stream_processors.resilience.readings import EpisodeSummary
 
 ALL_FAMILIES = "*"
 AXES = {

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-
-from dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
-from dashboards.evaluation_report.report_page import report_page
+from springback.dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
+from springback.dashboards.evaluation_report.report_page import report_page
 
 PAGE, NUMBERS = "report.html", "report.json"
 # A spreadsheet takes a cell that begins like this for a formula, and names come from whoever sends steps.

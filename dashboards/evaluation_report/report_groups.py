@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, EpisodeTraits, WindowReading
-from stream_processors.resilience.stress_capacity import nearest_point
-from stream_processors.resilience.stress_operator import UNPERTURBED, StressPlace, stress_place
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, EpisodeTraits, WindowReading
+from springback.stream_processors.resilience.stress_capacity import nearest_point
+from springback.stream_processors.resilience.stress_operator import UNPERTURBED, StressPlace, stress_place
 
 Identity = tuple[str, str, str]
 """Family, method and version; the version is `evolution` where versions are the stress."""

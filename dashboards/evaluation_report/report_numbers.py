@@ -3,18 +3,17 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
-
-from dashboards.evaluation_report.channel_shares import ChannelRow, channel_rows
-from dashboards.evaluation_report.group_rows import GroupRow, group_row
-from dashboards.evaluation_report.method_signature import SignatureRow, signature_rows
-from dashboards.evaluation_report.report_groups import groups_of
-from dashboards.evaluation_report.report_statistics import CONFIDENCE, RESAMPLES
-from dashboards.evaluation_report.stress_rows import StressRow, stress_rows
-from dashboards.evaluation_report.window_timeline import Timeline, timeline
-from stream_processors.evaluation_json import EvaluationJson, evaluation_json
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, WindowReading
+from springback.dashboards.evaluation_report.channel_shares import ChannelRow, channel_rows
+from springback.dashboards.evaluation_report.group_rows import GroupRow, group_row
+from springback.dashboards.evaluation_report.method_signature import SignatureRow, signature_rows
+from springback.dashboards.evaluation_report.report_groups import groups_of
+from springback.dashboards.evaluation_report.report_statistics import CONFIDENCE, RESAMPLES
+from springback.dashboards.evaluation_report.stress_rows import StressRow, stress_rows
+from springback.dashboards.evaluation_report.window_timeline import Timeline, timeline
+from springback.stream_processors.evaluation_json import EvaluationJson, evaluation_json
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, WindowReading
 
 DEFAULT_SEED = 0
 Progress = Callable[[str, int, int], None]

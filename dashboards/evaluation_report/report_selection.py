@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol, TypeVar
 
-from dashboards.evaluation_report.group_rows import GroupRow
-from dashboards.evaluation_report.plot_style import SERIES
-from dashboards.evaluation_report.readable_text import name_text
+from springback.dashboards.evaluation_report.group_rows import GroupRow
+from springback.dashboards.evaluation_report.plot_style import SERIES
+from springback.dashboards.evaluation_report.readable_text import name_text
 
 MOST_PANELS = 12
 MOST_SERIES = len(SERIES)

@@ -3,12 +3,11 @@
 import math
 
 from matplotlib.axes import Axes
-
-from dashboards.evaluation_report.method_signature import ALL_FAMILIES, AXES, SignatureRow
-from dashboards.evaluation_report.plot_style import INK, SERIES, Panel, PlotSection, draw, series_style
-from dashboards.evaluation_report.readable_text import name_text
-from dashboards.evaluation_report.report_numbers import ReportNumbers
-from dashboards.evaluation_report.report_selection import MOST_PANELS, MOST_SERIES, method_name
+from springback.dashboards.evaluation_report.method_signature import ALL_FAMILIES, AXES, SignatureRow
+from springback.dashboards.evaluation_report.plot_style import INK, SERIES, Panel, PlotSection, draw, series_style
+from springback.dashboards.evaluation_report.readable_text import name_text
+from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
+from springback.dashboards.evaluation_report.report_selection import MOST_PANELS, MOST_SERIES, method_name
 
 _LEAST_AXES = 3
 

@@ -1,14 +1,22 @@
 """The stress-response curve: how far a family's contract is kept or broken at each stress, with the stress capacity."""
 
 from matplotlib.axes import Axes
-
-from dashboards.evaluation_report.group_rows import GroupRow
-from dashboards.evaluation_report.plot_axes import legend_above, stress_axis
-from dashboards.evaluation_report.plot_style import INK, MUTED, SERIES, SURFACE, Panel, PlotSection, draw, series_style
-from dashboards.evaluation_report.readable_text import name_text
-from dashboards.evaluation_report.report_numbers import ReportNumbers
-from dashboards.evaluation_report.report_selection import MOST_SERIES, Chosen, method_name, own
-from stream_processors.evaluation_json import ResilienceJson
+from springback.dashboards.evaluation_report.group_rows import GroupRow
+from springback.dashboards.evaluation_report.plot_axes import legend_above, stress_axis
+from springback.dashboards.evaluation_report.plot_style import (
+    INK,
+    MUTED,
+    SERIES,
+    SURFACE,
+    Panel,
+    PlotSection,
+    draw,
+    series_style,
+)
+from springback.dashboards.evaluation_report.readable_text import name_text
+from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
+from springback.dashboards.evaluation_report.report_selection import MOST_SERIES, Chosen, method_name, own
+from springback.stream_processors.evaluation_json import ResilienceJson
 
 _LEFT = ("axes fraction", "data")
 _POINTS = "offset points"

@@ -3,11 +3,10 @@
 from statistics import fmean
 
 import msgspec
-
-from dashboards.evaluation_report.report_groups import ReportGroup, costs
-from dashboards.evaluation_report.report_statistics import Interval, bootstrap, mean, median
-from stream_processors.resilience.family_readings import StressMargin
-from stream_processors.resilience.readings import EpisodeSummary
+from springback.dashboards.evaluation_report.report_groups import ReportGroup, costs
+from springback.dashboards.evaluation_report.report_statistics import Interval, bootstrap, mean, median
+from springback.stream_processors.resilience.family_readings import StressMargin
+from springback.stream_processors.resilience.readings import EpisodeSummary
 
 
 class StressRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,12 +3,20 @@
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-
-from dashboards.evaluation_report.plot_style import GRID, INK, MUTED, SERIES, SURFACE, Panel, PlotSection, draw
-from dashboards.evaluation_report.readable_text import count_text
-from dashboards.evaluation_report.report_numbers import ReportNumbers
-from dashboards.evaluation_report.report_selection import Chosen, own
-from dashboards.evaluation_report.window_timeline import Timeline, TimelineEpisode
+from springback.dashboards.evaluation_report.plot_style import (
+    GRID,
+    INK,
+    MUTED,
+    SERIES,
+    SURFACE,
+    Panel,
+    PlotSection,
+    draw,
+)
+from springback.dashboards.evaluation_report.readable_text import count_text
+from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
+from springback.dashboards.evaluation_report.report_selection import Chosen, own
+from springback.dashboards.evaluation_report.window_timeline import Timeline, TimelineEpisode
 
 _COLOURS = {"effort": SERIES[0], "delay": SERIES[1], "effort+delay": SERIES[3]}
 _HATCHES = {"effort": "", "delay": "", "effort+delay": "////"}

@@ -1,8 +1,7 @@
 """The episodes whose rebound windows a report draws: a sample that is spread evenly over stress."""
 
 import msgspec
-
-from dashboards.evaluation_report.report_groups import ReportGroup
+from springback.dashboards.evaluation_report.report_groups import ReportGroup
 
 SHOWN_EPISODES = 24
 

@@ -1,8 +1,8 @@
 """The state of agents as one number each, which is what a time line and a big number can show by name and colour."""
 
-from dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
-from dashboards.grafana_parts.metric_query import MetricQueries
-from stream_processors.resilience.agent_metrics import AGENT_STATE
+from springback.dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
+from springback.dashboards.grafana_parts.metric_query import MetricQueries
+from springback.stream_processors.resilience.agent_metrics import AGENT_STATE
 
 
 def state_number(queries: MetricQueries) -> str:

@@ -2,12 +2,11 @@
 
 from grafana_foundation_sdk.builders.dashboard import QueryVariable
 from grafana_foundation_sdk.models.dashboard import VariableOption, VariableRefresh, VariableSort
-
-from dashboards.grafana_parts.metric_query import MetricQueries
-from dashboards.grafana_parts.panel_kinds import DATA_SOURCE
-from stream_processors.resilience.agent_metrics import AGENT_INFO
-from stream_processors.resilience.metric_catalogue import EPISODES_BEGUN
-from stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.dashboards.grafana_parts.metric_query import MetricQueries
+from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE
+from springback.stream_processors.resilience.agent_metrics import AGENT_INFO
+from springback.stream_processors.resilience.metric_catalogue import EPISODES_BEGUN
+from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
 
 _GROUP_SCOPE = {label: f'=~"${label}"' for label in GROUP}
 

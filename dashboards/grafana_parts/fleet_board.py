@@ -4,12 +4,11 @@ from grafana_foundation_sdk.builders.bargauge import Panel as BarGauge
 from grafana_foundation_sdk.builders.common import StackingConfig
 from grafana_foundation_sdk.models.common import StackingMode
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
-
-from dashboards.grafana_parts.agent_state_query import state_number
-from dashboards.grafana_parts.board_layout import Board, Section
-from dashboards.grafana_parts.board_marks import BREACH_MARKS, WINDOW_MARKS
-from dashboards.grafana_parts.board_variables import OF_AGENTS, agents_variable, group_variables
-from dashboards.grafana_parts.colour_scheme import (
+from springback.dashboards.grafana_parts.agent_state_query import state_number
+from springback.dashboards.grafana_parts.board_layout import Board, Section
+from springback.dashboards.grafana_parts.board_marks import BREACH_MARKS, WINDOW_MARKS
+from springback.dashboards.grafana_parts.board_variables import OF_AGENTS, agents_variable, group_variables
+from springback.dashboards.grafana_parts.colour_scheme import (
     BAD,
     GOOD,
     STATE_COLOURS,
@@ -18,8 +17,8 @@ from dashboards.grafana_parts.colour_scheme import (
     numbered_states,
     thresholds,
 )
-from dashboards.grafana_parts.metric_query import highest, since
-from dashboards.grafana_parts.panel_kinds import (
+from springback.dashboards.grafana_parts.metric_query import highest, since
+from springback.dashboards.grafana_parts.panel_kinds import (
     CLOCK,
     PERCENT,
     SECONDS,
@@ -33,10 +32,10 @@ from dashboards.grafana_parts.panel_kinds import (
     time_line,
     time_series,
 )
-from stream_processors.resilience import agent_metrics as agents
-from stream_processors.resilience.family_metrics import IN_STRESS_BREACH
-from stream_processors.resilience.metric_catalogue import OPEN_WINDOWS
-from stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.stream_processors.resilience import agent_metrics as agents
+from springback.stream_processors.resilience.family_metrics import IN_STRESS_BREACH
+from springback.stream_processors.resilience.metric_catalogue import OPEN_WINDOWS
+from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
 
 _SHOWN_BARS = 15
 _TO_AGENT = "/d/springback-agent?${family:queryparam}&${method:queryparam}&${version:queryparam}&${__url_time_range}"

@@ -7,10 +7,10 @@ largest over what the catalogue does not name, and only then adds up: nothing is
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from dashboards.errors import MetricQueryError
-from stream_processors.resilience.agent_metrics import AGENT_INFO
-from stream_processors.resilience.exporter_metrics import CAUGHT_UP
-from stream_processors.resilience.metric_spec import CLOSED_LABELS, GROUP, OTHER, MetricSpec
+from springback.dashboards.errors import MetricQueryError
+from springback.stream_processors.resilience.agent_metrics import AGENT_INFO
+from springback.stream_processors.resilience.exporter_metrics import CAUGHT_UP
+from springback.stream_processors.resilience.metric_spec import CLOSED_LABELS, GROUP, OTHER, MetricSpec
 
 Suffix = Literal["", "_bucket", "_sum", "_count"]
 
@@ -37,7 +37,7 @@ class MetricQueries(NamedTuple):
     def series(self, spec: MetricSpec, suffix: Suffix = "", /, **values: str) -> str:
         """The metric's series that have these label values.
 
-        >>> from stream_processors.resilience.agent_metrics import AGENT_STATE
+        >>> from springback.stream_processors.resilience.agent_metrics import AGENT_STATE
         >>> MetricQueries({"agent": '="$agent"'}).series(AGENT_STATE, state="silent")
         'springback_agent_state{agent="$agent",state="silent"}'
 

@@ -3,13 +3,12 @@
 from grafana_foundation_sdk.builders.stat import Panel as Stat
 from grafana_foundation_sdk.builders.timeseries import Panel as TimeSeries
 from grafana_foundation_sdk.models.common import BigValueTextMode
-
-from dashboards.grafana_parts.agent_state_query import state_number
-from dashboards.grafana_parts.board_layout import Board, Section
-from dashboards.grafana_parts.board_marks import WINDOWS_OF_ONE_AGENT
-from dashboards.grafana_parts.board_variables import OF_ONE_AGENT, group_variables, one_agent_variable
-from dashboards.grafana_parts.colour_scheme import BLUE, CHANNEL_COLOURS, ORANGE, numbered_states, yes_no
-from dashboards.grafana_parts.panel_kinds import (
+from springback.dashboards.grafana_parts.agent_state_query import state_number
+from springback.dashboards.grafana_parts.board_layout import Board, Section
+from springback.dashboards.grafana_parts.board_marks import WINDOWS_OF_ONE_AGENT
+from springback.dashboards.grafana_parts.board_variables import OF_ONE_AGENT, group_variables, one_agent_variable
+from springback.dashboards.grafana_parts.colour_scheme import BLUE, CHANNEL_COLOURS, ORANGE, numbered_states, yes_no
+from springback.dashboards.grafana_parts.panel_kinds import (
     CLOCK,
     PERCENT,
     SECONDS,
@@ -21,8 +20,8 @@ from dashboards.grafana_parts.panel_kinds import (
     time_line,
     time_series,
 )
-from stream_processors.resilience import agent_metrics as agents
-from stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.stream_processors.resilience import agent_metrics as agents
+from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
 
 
 def one_agent_board() -> Board:

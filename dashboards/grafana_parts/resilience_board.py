@@ -2,13 +2,12 @@
 
 from grafana_foundation_sdk.models.common import AxisPlacement
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
-
-from dashboards.grafana_parts.board_layout import Board, Section
-from dashboards.grafana_parts.board_marks import BREACH_MARKS
-from dashboards.grafana_parts.board_variables import OF_GROUPS, group_variables
-from dashboards.grafana_parts.colour_scheme import BLUE, VERMILLION, fixed_colour, yes_no
-from dashboards.grafana_parts.metric_query import MetricQueries
-from dashboards.grafana_parts.panel_kinds import (
+from springback.dashboards.grafana_parts.board_layout import Board, Section
+from springback.dashboards.grafana_parts.board_marks import BREACH_MARKS
+from springback.dashboards.grafana_parts.board_variables import OF_GROUPS, group_variables
+from springback.dashboards.grafana_parts.colour_scheme import BLUE, VERMILLION, fixed_colour, yes_no
+from springback.dashboards.grafana_parts.metric_query import MetricQueries
+from springback.dashboards.grafana_parts.panel_kinds import (
     PERCENT,
     SERIES_OF_GROUP,
     ask,
@@ -18,12 +17,12 @@ from dashboards.grafana_parts.panel_kinds import (
     table,
     time_series,
 )
-from dashboards.grafana_parts.stress_panels import stress_section
-from dashboards.grafana_parts.window_panels import cost_section, window_section
-from stream_processors.resilience import family_metrics as families
-from stream_processors.resilience import navigation_metrics as navigation
-from stream_processors.resilience.metric_catalogue import UNSCORED_SHARE
-from stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.dashboards.grafana_parts.stress_panels import stress_section
+from springback.dashboards.grafana_parts.window_panels import cost_section, window_section
+from springback.stream_processors.resilience import family_metrics as families
+from springback.stream_processors.resilience import navigation_metrics as navigation
+from springback.stream_processors.resilience.metric_catalogue import UNSCORED_SHARE
+from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
 
 
 def resilience_board() -> Board:

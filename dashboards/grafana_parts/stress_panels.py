@@ -7,11 +7,10 @@ from grafana_foundation_sdk.builders.statetimeline import Panel as StateTimeline
 from grafana_foundation_sdk.builders.timeseries import Panel as TimeSeries
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
-
-from dashboards.grafana_parts.board_layout import Section
-from dashboards.grafana_parts.colour_scheme import BAD, GOOD, WARNING, thresholds, yes_no
-from dashboards.grafana_parts.metric_query import MetricQueries
-from dashboards.grafana_parts.panel_kinds import (
+from springback.dashboards.grafana_parts.board_layout import Section
+from springback.dashboards.grafana_parts.colour_scheme import BAD, GOOD, WARNING, thresholds, yes_no
+from springback.dashboards.grafana_parts.metric_query import MetricQueries
+from springback.dashboards.grafana_parts.panel_kinds import (
     SERIES_OF_GROUP,
     ask,
     ask_now,
@@ -21,8 +20,8 @@ from dashboards.grafana_parts.panel_kinds import (
     time_line,
     time_series,
 )
-from stream_processors.resilience import family_metrics as families
-from stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience import family_metrics as families
+from springback.stream_processors.resilience.metric_spec import MetricSpec
 
 _MARGIN_SHOWN = 2.0
 """The colours reach from minus to plus this, with 0, where the contract breaks, in their middle."""

@@ -3,11 +3,10 @@
 from grafana_foundation_sdk.builders.common import StackingConfig
 from grafana_foundation_sdk.builders.timeseries import Panel as TimeSeries
 from grafana_foundation_sdk.models.common import GraphDrawStyle, StackingMode
-
-from dashboards.grafana_parts.board_layout import Section
-from dashboards.grafana_parts.colour_scheme import CHANNEL_COLOURS
-from dashboards.grafana_parts.metric_query import RATE_WINDOW, WHOLE_RANGE, MetricQueries
-from dashboards.grafana_parts.panel_kinds import (
+from springback.dashboards.grafana_parts.board_layout import Section
+from springback.dashboards.grafana_parts.colour_scheme import CHANNEL_COLOURS
+from springback.dashboards.grafana_parts.metric_query import RATE_WINDOW, WHOLE_RANGE, MetricQueries
+from springback.dashboards.grafana_parts.panel_kinds import (
     NUMBER,
     SECONDS,
     ask,
@@ -19,8 +18,8 @@ from dashboards.grafana_parts.panel_kinds import (
     heat_map,
     time_series,
 )
-from stream_processors.resilience import metric_catalogue as metrics
-from stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience import metric_catalogue as metrics
+from springback.stream_processors.resilience.metric_spec import MetricSpec
 
 _RANKS = {0.5: "median", 0.9: "p90", 0.99: "p99"}
 

@@ -3,8 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dashboards.live_page.agent_history import AgentHistory, Span
-from dashboards.live_page.chart_style import FONT, INK, MUTED, Options, base_options, line_series, mark_line, value_axis
+from springback.dashboards.live_page.agent_history import AgentHistory, Span
+from springback.dashboards.live_page.chart_style import (
+    FONT,
+    INK,
+    MUTED,
+    Options,
+    base_options,
+    line_series,
+    mark_line,
+    value_axis,
+)
 
 _CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
 _SHORTEST_AXIS_S = 60.0

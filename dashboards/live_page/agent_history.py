@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from stream_processors.resilience.readings import EpisodeKey, EpisodeStatus
+from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeStatus
 
 HISTORY_SAMPLES = 240
 """Samples of one agent, of which there is at most one a second. 56 bytes each."""

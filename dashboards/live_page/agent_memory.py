@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from dashboards.live_page.agent_history import AgentHistory, Span
-from sinks.agent_state import AgentActivity
-from sinks.bounded_memory import BoundedMemory, fingerprint
-from sinks.label_values import LabelValue
-from stream_processors.resilience.readings import (
+from springback.dashboards.live_page.agent_history import AgentHistory, Span
+from springback.sinks.agent_state import AgentActivity
+from springback.sinks.bounded_memory import BoundedMemory, fingerprint
+from springback.sinks.label_values import LabelValue
+from springback.stream_processors.resilience.readings import (
     AgentStatus,
     EpisodeKey,
     EpisodeStatus,

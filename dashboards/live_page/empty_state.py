@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 from nicegui import ui
-
-from dashboards.live_page.live_sink import LiveSink
+from springback.dashboards.live_page.live_sink import LiveSink
 
 _FROM_PYTHON = """\
-from producers.kafka_publisher import KafkaPublisher
-from producers.step_emitter import StepEmitter
+from springback.producers.kafka_publisher import KafkaPublisher
+from springback.producers.step_emitter import StepEmitter
 
 with StepEmitter(KafkaPublisher("{broker}"), producer="robot-7") as emitter:
     episode = emitter.begin_episode(episode="1", family="delivery", reference=True)

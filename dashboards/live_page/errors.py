@@ -1,6 +1,6 @@
 """The errors of the live page: what keeps it from being served."""
 
-from dashboards.errors import DashboardError
+from springback.dashboards.errors import DashboardError
 
 
 class LivePageError(DashboardError):

@@ -1,13 +1,12 @@
 """The families: the table, and the stress-response curve of the one that is chosen."""
 
 from nicegui import ui
-
-from dashboards.live_page.chart_style import LiveChart
-from dashboards.live_page.family_table import FamilyTable, family_key, family_title
-from dashboards.live_page.live_sink import LiveSink
-from dashboards.live_page.page_parts import section_title
-from dashboards.live_page.stress_curve import curve_words, stress_curve
-from stream_processors.resilience.family_readings import FamilyReading
+from springback.dashboards.live_page.chart_style import LiveChart
+from springback.dashboards.live_page.family_table import FamilyTable, family_key, family_title
+from springback.dashboards.live_page.live_sink import LiveSink
+from springback.dashboards.live_page.page_parts import section_title
+from springback.dashboards.live_page.stress_curve import curve_words, stress_curve
+from springback.stream_processors.resilience.family_readings import FamilyReading
 
 
 class FamilyPanel:

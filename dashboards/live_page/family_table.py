@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from nicegui import events
-
-from dashboards.live_page.live_table import Column, LiveTable
-from dashboards.live_page.page_text import NOTHING, figure, group_name, percent, stress
-from sinks.bounded_memory import fingerprint
-from sinks.label_values import clean_label_value
-from stream_processors.resilience.family_readings import FamilyReading
+from springback.dashboards.live_page.live_table import Column, LiveTable
+from springback.dashboards.live_page.page_text import NOTHING, figure, group_name, percent, stress
+from springback.sinks.bounded_memory import fingerprint
+from springback.sinks.label_values import clean_label_value
+from springback.stream_processors.resilience.family_readings import FamilyReading
 
 _BETA = "Policy stability: the largest change of the stability loss per magnitude of a perturbation"
 _COLUMNS = (

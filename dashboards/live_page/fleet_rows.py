@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
-from dashboards.live_page.agent_memory import AgentMemory
-from dashboards.live_page.fleet_view import FleetView
-from sinks.label_values import clean_label_value
-from stream_processors.resilience.metric_spec import AgentStateName
+from springback.dashboards.live_page.agent_memory import AgentMemory
+from springback.dashboards.live_page.fleet_view import FleetView
+from springback.sinks.label_values import clean_label_value
+from springback.stream_processors.resilience.metric_spec import AgentStateName
 
 URGENCY: tuple[AgentStateName, ...] = ("rebound", "stalled", "stale", "silent", "unknown", "calm", "ended")
 """The states, by how much they want to be looked at."""

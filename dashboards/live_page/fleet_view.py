@@ -9,18 +9,18 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dashboards.live_page.agent_memory import AgentMemory
-from dashboards.live_page.event_rate import EventRate
-from dashboards.live_page.sight import Sight
-from dashboards.live_page.window_memory import WindowMemory
-from sinks.agent_state import DEFAULT_TIMES, StateTimes
-from sinks.bounded_memory import BoundedMemory, fingerprint
-from sinks.family_order import is_later
-from sinks.label_values import LabelBound, LabelValue, clean_label_value
-from sinks.sink import DeadLetter
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.metric_spec import AgentStateName
-from stream_processors.resilience.readings import AgentStatus, EpisodeSummary, Reading, WindowReading
+from springback.dashboards.live_page.agent_memory import AgentMemory
+from springback.dashboards.live_page.event_rate import EventRate
+from springback.dashboards.live_page.sight import Sight
+from springback.dashboards.live_page.window_memory import WindowMemory
+from springback.sinks.agent_state import DEFAULT_TIMES, StateTimes
+from springback.sinks.bounded_memory import BoundedMemory, fingerprint
+from springback.sinks.family_order import is_later
+from springback.sinks.label_values import LabelBound, LabelValue, clean_label_value
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.metric_spec import AgentStateName
+from springback.stream_processors.resilience.readings import AgentStatus, EpisodeSummary, Reading, WindowReading
 
 _DAY_S = 86_400.0
 

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from dashboards.live_page.fleet_rows import FleetRow, fleet_rows
-from dashboards.live_page.fleet_view import FleetView
-from sinks.sink import DeadLetter
-from stream_processors.resilience.readings import Reading
+from springback.dashboards.live_page.fleet_rows import FleetRow, fleet_rows
+from springback.dashboards.live_page.fleet_view import FleetView
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.readings import Reading
 
 _ROWS_AGE_S = 0.5
 

@@ -11,12 +11,11 @@ import secrets
 import time
 from urllib.parse import parse_qs
 
+from springback.dashboards.live_page.page_address import is_loopback
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from dashboards.live_page.page_address import is_loopback
 
 _COOKIE = "springback_login"
 _LOGIN_PATH = "/login"

@@ -4,7 +4,7 @@ import ipaddress
 import socket
 from pathlib import Path
 
-from dashboards.live_page.errors import LiveAddressError, PasswordFileError
+from springback.dashboards.live_page.errors import LiveAddressError, PasswordFileError
 
 
 def open_socket(host: str, port: int) -> socket.socket:

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from typing import Literal
 
 from nicegui import ui
-
-from dashboards.live_page.live_sink import LiveSink
-from dashboards.live_page.sight import Blindness
+from springback.dashboards.live_page.live_sink import LiveSink
+from springback.dashboards.live_page.sight import Blindness
 
 PageName = Literal["Fleet", "Families", "Windows", "Pipeline"]
 

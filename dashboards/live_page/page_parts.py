@@ -1,8 +1,7 @@
 """Small parts of several pages: the title of a section, a figure with its name."""
 
 from nicegui import ui
-
-from dashboards.live_page.page_text import NOTHING
+from springback.dashboards.live_page.page_text import NOTHING
 
 
 def section_title(text: str = "") -> ui.label:

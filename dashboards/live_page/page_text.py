@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from stream_processors.resilience.metric_spec import AgentStateName
+from springback.stream_processors.resilience.metric_spec import AgentStateName
 
 NOTHING = "\N{EN DASH}"
 """What is not known."""

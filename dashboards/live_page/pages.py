@@ -5,18 +5,17 @@ from pathlib import Path
 
 from fastapi import Request
 from nicegui import app, ui
-
-from dashboards.live_page.agent_page import AgentPage
-from dashboards.live_page.empty_state import empty_state
-from dashboards.live_page.family_panel import FamilyPanel
-from dashboards.live_page.family_table import FamilyTable
-from dashboards.live_page.fleet_table import FleetTable
-from dashboards.live_page.live_sink import LiveSink
-from dashboards.live_page.page_frame import PAGES, THEME_COOKIE, PageName, Refresh, page_frame, theme_of
-from dashboards.live_page.pipeline_panel import PipelinePanel
-from dashboards.live_page.window_list import WindowList
-from dashboards.live_page.window_panel import WindowPanel
-from stream_processors.resilience.rebound_window import WindowConfig
+from springback.dashboards.live_page.agent_page import AgentPage
+from springback.dashboards.live_page.empty_state import empty_state
+from springback.dashboards.live_page.family_panel import FamilyPanel
+from springback.dashboards.live_page.family_table import FamilyTable
+from springback.dashboards.live_page.fleet_table import FleetTable
+from springback.dashboards.live_page.live_sink import LiveSink
+from springback.dashboards.live_page.page_frame import PAGES, THEME_COOKIE, PageName, Refresh, page_frame, theme_of
+from springback.dashboards.live_page.pipeline_panel import PipelinePanel
+from springback.dashboards.live_page.window_list import WindowList
+from springback.dashboards.live_page.window_panel import WindowPanel
+from springback.stream_processors.resilience.rebound_window import WindowConfig
 
 _NEWEST_WINDOWS = 6
 _ASIDE_COLUMNS = ("family", "success", "cost", "capacity")

@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from sinks.agent_state import DEFAULT_TIMES, AgentActivity, StateTimes
-from sinks.broker_sight import BrokerSight
-from stream_processors.resilience.metric_spec import AgentStateName
+from springback.sinks.agent_state import DEFAULT_TIMES, AgentActivity, StateTimes
+from springback.sinks.broker_sight import BrokerSight
+from springback.stream_processors.resilience.metric_spec import AgentStateName
 
 Blindness = Literal["no broker", "catching up", "no worker"]
 

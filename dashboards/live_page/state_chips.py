@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from nicegui import ui
-
-from dashboards.live_page.fleet_rows import URGENCY
-from dashboards.live_page.page_text import STATE_LOOKS
-from stream_processors.resilience.metric_spec import AgentStateName
+from springback.dashboards.live_page.fleet_rows import URGENCY
+from springback.dashboards.live_page.page_text import STATE_LOOKS
+from springback.stream_processors.resilience.metric_spec import AgentStateName
 
 
 class StateChip:

@@ -1,7 +1,16 @@
 """The stress-response curve of one family: the margin M_f over stress, where it holds, and where the family is now."""
 
-from dashboards.live_page.chart_style import CARD, INK, MUTED, Options, base_options, line_series, mark_line, value_axis
-from stream_processors.resilience.family_readings import FamilyReading, StressMargin
+from springback.dashboards.live_page.chart_style import (
+    CARD,
+    INK,
+    MUTED,
+    Options,
+    base_options,
+    line_series,
+    mark_line,
+    value_axis,
+)
+from springback.stream_processors.resilience.family_readings import FamilyReading, StressMargin
 
 _COLOUR = "var(--sb-cognitive)"
 # Either side of their lines, which may be one and the same.

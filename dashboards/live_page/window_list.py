@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from nicegui import ui
-
-from dashboards.live_page.fleet_view import agent_key
-from dashboards.live_page.page_text import NOTHING, figure
-from dashboards.live_page.window_sentence import dominant_channel, window_sentence
-from sinks.label_values import clean_label_value
-from stream_processors.resilience.readings import WindowReading, WindowState
+from springback.dashboards.live_page.fleet_view import agent_key
+from springback.dashboards.live_page.page_text import NOTHING, figure
+from springback.dashboards.live_page.window_sentence import dominant_channel, window_sentence
+from springback.sinks.label_values import clean_label_value
+from springback.stream_processors.resilience.readings import WindowReading, WindowState
 
 _LOOKS: dict[WindowState, tuple[str, str, str]] = {
     "open": ("rebound", "settings_backup_restore", "open"),

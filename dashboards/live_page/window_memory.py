@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from sinks.bounded_memory import BoundedMemory, fingerprint
-from stream_processors.resilience.readings import WindowReading
+from springback.sinks.bounded_memory import BoundedMemory, fingerprint
+from springback.stream_processors.resilience.readings import WindowReading
 
 
 class WindowMemory:

@@ -1,10 +1,9 @@
 """The page of recent rebound windows, over all agents."""
 
 from nicegui import ui
-
-from dashboards.live_page.live_sink import LiveSink
-from dashboards.live_page.page_parts import section_title
-from dashboards.live_page.window_list import WindowList
+from springback.dashboards.live_page.live_sink import LiveSink
+from springback.dashboards.live_page.page_parts import section_title
+from springback.dashboards.live_page.window_list import WindowList
 
 _ROWS = 25
 

@@ -1,7 +1,7 @@
 """A rebound window in one sentence, for whoever reads no tables."""
 
-from sinks.label_values import clean_label_value
-from stream_processors.resilience.readings import ChannelCosts, WindowCause, WindowReading
+from springback.sinks.label_values import clean_label_value
+from springback.stream_processors.resilience.readings import ChannelCosts, WindowCause, WindowReading
 
 _CAUSES: dict[WindowCause, str] = {
     "effort": "with more effort than is normal there",

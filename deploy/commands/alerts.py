@@ -52,7 +52,7 @@ def export_(
 
     Example: springback alerts export monitoring --exporter robots-1:9464 --worker robots-1:9465 --worker robots-2:9465
     """
-    from deploy.alert_files import AlertFiles
+    from springback.deploy.alert_files import AlertFiles
 
     given = {"exporters": exporter, "workers": worker, "alertmanagers": alertmanager}
     files = AlertFiles(

@@ -3,15 +3,20 @@
 from typing import Annotated
 
 import typer
-
-from deploy.commands.grafana_options import (
+from springback.deploy.commands.grafana_options import (
     DEFAULT_GRAFANA,
     CaFileOption,
     GrafanaOption,
     TokenFileOption,
     grafana_connection,
 )
-from deploy.commands.shared_options import BrokerOption, PrefixOption, ReadyFileOption, SettingsOption, stream_settings
+from springback.deploy.commands.shared_options import (
+    BrokerOption,
+    PrefixOption,
+    ReadyFileOption,
+    SettingsOption,
+    stream_settings,
+)
 
 
 def annotate(
@@ -36,10 +41,10 @@ def annotate(
 
     Example: springback annotate --url http://127.0.0.1:3000 --token-file grafana.token
     """
-    from sinks.annotator import annotate_readings
-    from sinks.grafana_annotations_sink import AnnotationBounds
-    from stream_processors.service_log import configure_logging
-    from stream_processors.service_run import run_until_signalled
+    from springback.sinks.annotator import annotate_readings
+    from springback.sinks.grafana_annotations_sink import AnnotationBounds
+    from springback.stream_processors.service_log import configure_logging
+    from springback.stream_processors.service_run import run_until_signalled
 
     configure_logging()
     chosen = stream_settings(broker, prefix, settings)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from stream_processors.resilience.resilience_config import ResilienceConfig
-    from stream_processors.resilience.stage_baseline import StageBaseline
+    from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+    from springback.stream_processors.resilience.stage_baseline import StageBaseline
 
 
 def read_baseline(file: Path, config: "ResilienceConfig", option: str) -> "StageBaseline":
@@ -21,7 +21,7 @@ def read_baseline(file: Path, config: "ResilienceConfig", option: str) -> "Stage
     Raises:
         typer.BadParameter: the file holds none, or one with another anchor grid.
     """
-    from stream_processors.resilience.baseline_codec import BaselineFormatError, load_baseline
+    from springback.stream_processors.resilience.baseline_codec import BaselineFormatError, load_baseline
 
     try:
         baseline = load_baseline(file.read_bytes())

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from deploy.commands.shared_options import (
+from springback.deploy.commands.shared_options import (
     BrokerOption,
     MappingOption,
     PrefixOption,
@@ -20,8 +19,8 @@ from deploy.commands.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from producers.frame_publisher import FramePublisher
-    from producers.signal_mapping import SignalMapping
+    from springback.producers.frame_publisher import FramePublisher
+    from springback.producers.signal_mapping import SignalMapping
 
 
 def parse_options(given: list[str]) -> dict[str, str]:
@@ -76,8 +75,8 @@ def bridge(
 
     Example: springback bridge mqtt --mapping fleet.toml --option host=10.0.0.2
     """
-    from producers.sources import find_source
-    from stream_processors.service_log import configure_logging
+    from springback.producers.sources import find_source
+    from springback.stream_processors.service_log import configure_logging
 
     run = find_source(name, "bridge").load()
     chosen = read_mapping_option(mapping)
@@ -95,7 +94,7 @@ def bridge(
 
 
 def _check_sources(mapping: "SignalMapping | None") -> None:
-    from producers.sources import SOURCES
+    from springback.producers.sources import SOURCES
 
     known = [source.name for source in SOURCES if source.kind == "bridge"]
     if mapping is None:
@@ -108,10 +107,10 @@ def _check_sources(mapping: "SignalMapping | None") -> None:
 
 def _publisher(record: Path | None, broker: str | None, prefix: str | None, settings: Path | None) -> "FramePublisher":
     if record is not None:
-        from producers.recording_publisher import JsonLinesPublisher
+        from springback.producers.recording_publisher import JsonLinesPublisher
 
         return JsonLinesPublisher(record)
-    from producers.kafka_publisher import KafkaPublisher
+    from springback.producers.kafka_publisher import KafkaPublisher
 
     silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings)

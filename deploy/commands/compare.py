@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from deploy.commands.baseline_file import read_baseline
-from deploy.commands.left_out import LeftOut
-from deploy.commands.reading_progress import reading_progress
-from deploy.commands.shared_options import (
+from springback.deploy.commands.baseline_file import read_baseline
+from springback.deploy.commands.left_out import LeftOut
+from springback.deploy.commands.reading_progress import reading_progress
+from springback.deploy.commands.shared_options import (
     MappingOption,
     RecordingsArgument,
     SettingsOption,
@@ -79,15 +78,14 @@ def compare(
     """
     import msgspec
     from rich.console import Console
+    from springback.deploy.version_table_view import breach_line, version_table_view
+    from springback.producers.recorded_frames import RecordedFrames
+    from springback.stream_processors.in_memory_driver import evaluate, learn_baseline
+    from springback.stream_processors.version_comparison import ScoredVersion, compare_versions
+    from springback.stream_processors.version_contract import load_contract
+    from springback.stream_processors.version_frames import frames_of_version, versions_in
 
-    from deploy.version_table_view import breach_line, version_table_view
-    from producers.recorded_frames import RecordedFrames
-    from stream_processors.in_memory_driver import evaluate, learn_baseline
-    from stream_processors.version_comparison import ScoredVersion, compare_versions
-    from stream_processors.version_contract import load_contract
-    from stream_processors.version_frames import frames_of_version, versions_in
-
-    shipped = importlib.resources.files("deploy").joinpath("contracts", _SHIPPED_CONTRACT)
+    shipped = importlib.resources.files("springback.deploy").joinpath("contracts", _SHIPPED_CONTRACT)
     source = _SHIPPED_CONTRACT if contract is None else str(contract)
     rules = load_contract((shipped if contract is None else contract).read_bytes(), source)
     config = stream_settings(None, None, settings).resilience

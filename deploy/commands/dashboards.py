@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from deploy.commands.grafana_options import (
+from springback.deploy.commands.grafana_options import (
     DEFAULT_GRAFANA,
     CaFileOption,
     GrafanaOption,
@@ -14,7 +13,7 @@ from deploy.commands.grafana_options import (
 )
 
 if TYPE_CHECKING:
-    from dashboards.grafana_publisher import Published
+    from springback.dashboards.grafana_publisher import Published
 
 app = typer.Typer(
     name="dashboards",
@@ -51,8 +50,8 @@ def build(
 
     Example: springback dashboards build --out /var/lib/grafana/springback
     """
-    from dashboards.grafana_dashboards import DASHBOARD_FOLDER, write_dashboards
-    from dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
+    from springback.dashboards.grafana_dashboards import DASHBOARD_FOLDER, write_dashboards
+    from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
 
     if out is None and not DASHBOARD_FOLDER.is_dir():
         message = "name the folder to write to with --out DIR: only a source tree has one for them"
@@ -91,8 +90,8 @@ def publish(
 
     Example: springback dashboards publish --url http://127.0.0.1:3000 --folder Robots
     """
-    from dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
-    from dashboards.grafana_publisher import publish_dashboards
+    from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
+    from springback.dashboards.grafana_publisher import publish_dashboards
 
     with grafana_connection(url, token_file, ca_file) as grafana:
         for done in publish_dashboards(

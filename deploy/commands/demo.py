@@ -3,8 +3,7 @@
 from typing import Annotated, Literal
 
 import typer
-
-from deploy.commands.shared_options import LivePortOption, LocalBrokerOption, SettingsOption, stream_settings
+from springback.deploy.commands.shared_options import LivePortOption, LocalBrokerOption, SettingsOption, stream_settings
 
 
 def demo(
@@ -31,8 +30,7 @@ def demo(
     Example: springback demo --source habitat --broker kafka
     """
     from rich.console import Console
-
-    from deploy.demo import run_demo
+    from springback.deploy.demo import run_demo
 
     run_demo(
         source,

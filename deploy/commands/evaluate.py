@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from deploy.commands.baseline_file import read_baseline
-from deploy.commands.left_out import LeftOut
-from deploy.commands.reading_progress import reading_progress
-from deploy.commands.shared_options import (
+from springback.deploy.commands.baseline_file import read_baseline
+from springback.deploy.commands.left_out import LeftOut
+from springback.deploy.commands.reading_progress import reading_progress
+from springback.deploy.commands.shared_options import (
     BaselineOption,
     MappingOption,
     RecordingsArgument,
@@ -22,7 +21,7 @@ from deploy.commands.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from stream_processors.resilience.readings import EpisodeSummary
+    from springback.stream_processors.resilience.readings import EpisodeSummary
 
 
 def evaluate(
@@ -62,12 +61,11 @@ def evaluate(
     """
     import msgspec
     from rich.console import Console
-
-    from deploy.family_table_view import family_table_view, resilience_table_view
-    from producers.recorded_frames import RecordedFrames
-    from stream_processors import in_memory_driver
-    from stream_processors.evaluation_json import evaluation_json
-    from stream_processors.resilience.family_aggregate import aggregate, in_order, monitors
+    from springback.deploy.family_table_view import family_table_view, resilience_table_view
+    from springback.producers.recorded_frames import RecordedFrames
+    from springback.stream_processors import in_memory_driver
+    from springback.stream_processors.evaluation_json import evaluation_json
+    from springback.stream_processors.resilience.family_aggregate import aggregate, in_order, monitors
 
     config = stream_settings(None, None, settings).resilience
     given = None if baseline is None else read_baseline(baseline, config, "--baseline")
@@ -105,7 +103,7 @@ def evaluate(
         else:
             json_file.write_bytes(data + b"\n")
     if report is not None:
-        from deploy.report_run import write_evaluation_report
+        from springback.deploy.report_run import write_evaluation_report
 
         page = write_evaluation_report(report, evaluation, readings, margins, config.aggregate, files)
         typer.echo(f"report    {page}", err=True)

@@ -4,8 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from deploy.commands.shared_options import BrokerOption, PrefixOption, ReadyFileOption, SettingsOption, stream_settings
+from springback.deploy.commands.shared_options import (
+    BrokerOption,
+    PrefixOption,
+    ReadyFileOption,
+    SettingsOption,
+    stream_settings,
+)
 
 
 def export(
@@ -41,7 +46,8 @@ def export(
         typer.Option(
             metavar="FILE",
             dir_okay=False,
-            help="Ask for a user and a password: lines USER:PASSWORD, or USER:HASH by python -m sinks.basic_auth.",
+            help="Ask for a user and a password: lines USER:PASSWORD, or USER:HASH as "
+            "python -m springback.sinks.basic_auth prints them.",
         ),
     ] = None,
     settings: SettingsOption = None,
@@ -57,12 +63,12 @@ def export(
 
     Example: springback export --port 9464, then curl http://127.0.0.1:9464/metrics
     """
-    from sinks.agent_state import StateTimes
-    from sinks.exporter import export_readings
-    from sinks.metrics_server import ServerAccess
-    from sinks.series_bounds import SeriesBounds
-    from stream_processors.service_log import configure_logging
-    from stream_processors.service_run import run_until_signalled
+    from springback.sinks.agent_state import StateTimes
+    from springback.sinks.exporter import export_readings
+    from springback.sinks.metrics_server import ServerAccess
+    from springback.sinks.series_bounds import SeriesBounds
+    from springback.stream_processors.service_log import configure_logging
+    from springback.stream_processors.service_run import run_until_signalled
 
     if tls_key is not None and tls_cert is None:
         message = "--tls-key goes with --tls-cert, which is missing"

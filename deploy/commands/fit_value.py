@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from deploy.commands.baseline_file import read_baseline
-from deploy.commands.left_out import LeftOut
-from deploy.commands.reading_progress import reading_progress
-from deploy.commands.shared_options import (
+from springback.deploy.commands.baseline_file import read_baseline
+from springback.deploy.commands.left_out import LeftOut
+from springback.deploy.commands.reading_progress import reading_progress
+from springback.deploy.commands.shared_options import (
     BaselineOption,
     MappingOption,
     RecordingsArgument,
@@ -53,13 +52,12 @@ def fit_value(
     """
     from rich.console import Console
     from rich.progress import Progress
-
-    from dashboards.loss_curve import write_loss_curve
-    from producers.recorded_frames import RecordedFrames
-    from stream_processors.in_memory_driver import learn_baseline
-    from stream_processors.resilience.network_value import dump_network
-    from stream_processors.reward_trajectories import reward_trajectories
-    from stream_processors.value_fitting import EpochErrors, FittingConfig, fit_value
+    from springback.dashboards.loss_curve import write_loss_curve
+    from springback.producers.recorded_frames import RecordedFrames
+    from springback.stream_processors.in_memory_driver import learn_baseline
+    from springback.stream_processors.resilience.network_value import dump_network
+    from springback.stream_processors.reward_trajectories import reward_trajectories
+    from springback.stream_processors.value_fitting import EpochErrors, FittingConfig, fit_value
 
     config = stream_settings(None, None, settings).resilience
     fitting = FittingConfig(

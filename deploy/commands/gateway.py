@@ -4,8 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from deploy.commands.shared_options import BrokerOption, PrefixOption, ReadyFileOption, SettingsOption, stream_settings
+from springback.deploy.commands.shared_options import (
+    BrokerOption,
+    PrefixOption,
+    ReadyFileOption,
+    SettingsOption,
+    stream_settings,
+)
 
 
 def gateway(
@@ -38,10 +43,10 @@ def gateway(
     Example: springback gateway, then
     curl -H 'Content-Type: application/json' --data-binary @frame.json http://127.0.0.1:8090/v1/frames
     """
-    from producers.gateway.gateway_options import GatewayOptions, read_token, tls_context
-    from producers.gateway.gateway_server import serve_gateway
-    from stream_processors.service_log import configure_logging
-    from stream_processors.service_run import run_until_signalled, write_ready_file
+    from springback.producers.gateway.gateway_options import GatewayOptions, read_token, tls_context
+    from springback.producers.gateway.gateway_server import serve_gateway
+    from springback.stream_processors.service_log import configure_logging
+    from springback.stream_processors.service_run import run_until_signalled, write_ready_file
 
     if tls_key is not None and tls_certificate is None:
         message = "--tls-key needs --tls-certificate"

@@ -3,8 +3,13 @@
 from typing import Annotated, Any
 
 import typer
-
-from deploy.commands.shared_options import BrokerOption, PrefixOption, ReadyFileOption, SettingsOption, stream_settings
+from springback.deploy.commands.shared_options import (
+    BrokerOption,
+    PrefixOption,
+    ReadyFileOption,
+    SettingsOption,
+    stream_settings,
+)
 
 
 def judge(
@@ -28,8 +33,8 @@ def judge(
 
     Example: springback judge --endpoint http://127.0.0.1:11434/v1 --model qwen3:8b
     """
-    from stream_processors.judging.judge_process import run_judge
-    from stream_processors.service_log import configure_logging
+    from springback.stream_processors.judging.judge_process import run_judge
+    from springback.stream_processors.service_log import configure_logging
 
     configure_logging()
     given: dict[str, Any] = {

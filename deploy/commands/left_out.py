@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from producers.recording_reader import UnreadablePart
+    from springback.producers.recording_reader import UnreadablePart
 
 _MOST_SHOWN = 20
 

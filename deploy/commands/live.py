@@ -4,8 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from deploy.commands.shared_options import BrokerOption, PrefixOption, ReadyFileOption, SettingsOption, stream_settings
+from springback.deploy.commands.shared_options import (
+    BrokerOption,
+    PrefixOption,
+    ReadyFileOption,
+    SettingsOption,
+    stream_settings,
+)
 
 
 def live(
@@ -41,11 +46,11 @@ def live(
 
     Example: springback live, then open http://127.0.0.1:9460/
     """
-    from dashboards.live_page.live_server import TlsFiles, serve_live_page
-    from dashboards.live_page.page_address import open_socket, read_password
-    from sinks.agent_state import StateTimes
-    from stream_processors.service_log import configure_logging
-    from stream_processors.service_run import run_until_signalled
+    from springback.dashboards.live_page.live_server import TlsFiles, serve_live_page
+    from springback.dashboards.live_page.page_address import open_socket, read_password
+    from springback.sinks.agent_state import StateTimes
+    from springback.stream_processors.service_log import configure_logging
+    from springback.stream_processors.service_run import run_until_signalled
 
     if tls_key is not None and tls_cert is None:
         message = "--tls-key goes with --tls-cert, which is missing"

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from producers.mapped_recordings import Progress
+    from springback.producers.mapped_recordings import Progress
 
 
 @contextmanager

@@ -56,9 +56,9 @@ def record(
 
     Example: springback record --episodes 5 --stresses 0,0.8 babyai.frames.jsonl.gz
     """
-    from producers.babyai_testbed.simulated_time import CostModel
-    from producers.babyai_testbed.task_families import FAMILIES
-    from producers.babyai_testbed.testbed_recording import record as record_testbed
+    from springback.producers.babyai_testbed.simulated_time import CostModel
+    from springback.producers.babyai_testbed.task_families import FAMILIES
+    from springback.producers.babyai_testbed.testbed_recording import record as record_testbed
 
     families = list(dict.fromkeys(family or FAMILIES))
     if unknown := [name for name in families if name not in FAMILIES]:

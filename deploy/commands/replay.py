@@ -4,9 +4,8 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from deploy.commands.left_out import LeftOut
-from deploy.commands.shared_options import (
+from springback.deploy.commands.left_out import LeftOut
+from springback.deploy.commands.shared_options import (
     BrokerOption,
     MappingOption,
     PrefixOption,
@@ -18,7 +17,7 @@ from deploy.commands.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from producers.recording_replay import ReplaySummary
+    from springback.producers.recording_replay import ReplaySummary
 
 
 def parse_speed(text: str) -> float:
@@ -69,12 +68,11 @@ def replay(
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    from producers.kafka_publisher import KafkaPublisher
-    from producers.mapped_recordings import read_recordings
-    from producers.recording_reader import count_lines, read_frames
-    from producers.recording_replay import ReplaySummary
-    from producers.recording_replay import replay as send
+    from springback.producers.kafka_publisher import KafkaPublisher
+    from springback.producers.mapped_recordings import read_recordings
+    from springback.producers.recording_reader import count_lines, read_frames
+    from springback.producers.recording_replay import ReplaySummary
+    from springback.producers.recording_replay import replay as send
 
     console = Console(stderr=True)
     left_out = LeftOut(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))

@@ -9,7 +9,6 @@ def schema() -> None:
     Example: springback schema > step_frame.schema.json
     """
     import msgspec
-
-    from producers.frame_schema import frame_schema
+    from springback.producers.frame_schema import frame_schema
 
     typer.echo(msgspec.json.format(msgspec.json.encode(frame_schema()), indent=2))

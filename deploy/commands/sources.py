@@ -13,9 +13,8 @@ def sources() -> None:
     """
     from rich.console import Console
     from rich.table import Column, Table
-
-    from producers.signal_mapping import shipped_mappings
-    from producers.sources import SOURCES
+    from springback.producers.signal_mapping import shipped_mappings
+    from springback.producers.sources import SOURCES
 
     names = (Column(name, no_wrap=True) for name in ("source", "kind"))
     table = Table(*names, "what it is", "installed", "to install")

@@ -4,8 +4,7 @@ import asyncio
 from typing import Annotated
 
 import typer
-
-from deploy.commands.shared_options import (
+from springback.deploy.commands.shared_options import (
     BrokerOption,
     PrefixOption,
     SettingsOption,
@@ -38,7 +37,7 @@ def topics(
 
     Example: springback topics --broker kafka-1:9092 --partitions 8 --replication 3
     """
-    from stream_processors.topics import declare_topics_for
+    from springback.stream_processors.topics import declare_topics_for
 
     silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings, partitions=partitions, replication=replication)

@@ -4,9 +4,8 @@ import time
 from typing import Annotated
 
 import typer
-
-from deploy.commands.baseline_file import read_baseline
-from deploy.commands.shared_options import (
+from springback.deploy.commands.baseline_file import read_baseline
+from springback.deploy.commands.shared_options import (
     BaselineOption,
     LivePortOption,
     LocalBrokerOption,
@@ -37,8 +36,8 @@ def up(
 
     Example: springback up --broker kafka --metrics-port 9464
     """
-    from deploy.live_page_choice import live_page_installed, live_page_line
-    from deploy.local_stack import LocalStack
+    from springback.deploy.live_page_choice import live_page_installed, live_page_line
+    from springback.deploy.local_stack import LocalStack
 
     frozen = None if baseline is None else str(baseline.absolute())
     chosen = stream_settings(None, prefix, settings, frozen_baseline=frozen)

@@ -1,6 +1,6 @@
 """`springback worker`: one worker of the stream."""
 
-from deploy.commands.shared_options import (
+from springback.deploy.commands.shared_options import (
     BaselineOption,
     BrokerOption,
     PrefixOption,
@@ -27,8 +27,8 @@ def worker(
 
     Example: springback worker --broker kafka-1:9092 --baseline clean.baseline
     """
-    from stream_processors.faust_app import run_worker
-    from stream_processors.service_log import configure_logging
+    from springback.stream_processors.faust_app import run_worker
+    from springback.stream_processors.service_log import configure_logging
 
     configure_logging()
     frozen = None if baseline is None else str(baseline)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from producers.babyai_testbed.task_families import FAMILIES, Task, task_sequence
-from producers.perturbations.severity import PERTURBATION_KINDS, PerturbationKind
+from springback.producers.babyai_testbed.task_families import FAMILIES, Task, task_sequence
+from springback.producers.perturbations.severity import PERTURBATION_KINDS, PerturbationKind
 
 STRESSES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 

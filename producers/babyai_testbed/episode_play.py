@@ -7,16 +7,15 @@ from typing import Any
 import minigrid
 import numpy as np
 from minigrid.core.actions import Actions
-
-from producers.babyai_testbed.level_disturbances import make_disturbance
-from producers.babyai_testbed.level_making import make_level
-from producers.babyai_testbed.recovering_agent import RecoveringAgent
-from producers.babyai_testbed.simulated_time import CostModel, SimulatedClock
-from producers.babyai_testbed.task_families import Task
-from producers.babyai_testbed.testbed_world import TestbedWorld
-from producers.gymnasium_wrapper import SpringbackWrapper
-from producers.perturbations.severity import PerturbationKind, checked_severity
-from producers.step_emitter import StepEmitter
+from springback.producers.babyai_testbed.level_disturbances import make_disturbance
+from springback.producers.babyai_testbed.level_making import make_level
+from springback.producers.babyai_testbed.recovering_agent import RecoveringAgent
+from springback.producers.babyai_testbed.simulated_time import CostModel, SimulatedClock
+from springback.producers.babyai_testbed.task_families import Task
+from springback.producers.babyai_testbed.testbed_world import TestbedWorld
+from springback.producers.gymnasium_wrapper import SpringbackWrapper
+from springback.producers.perturbations.severity import PerturbationKind, checked_severity
+from springback.producers.step_emitter import StepEmitter
 
 DEFAULT_START_S = 1_790_000_000.0
 """In the past, so that a worker that a recording is sent to does not take its times for those of a wrong clock."""

@@ -9,15 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from minigrid.core.actions import Actions
-
-from producers.babyai_testbed.mission_progress import Cell, MissionProgress, cell_of
-from producers.babyai_testbed.recovering_agent import RecoveringAgent
-from producers.perturbations.severity import (
-    PerturbationKind,
-    action_slip,
-    moved_objects,
-    wrong_grounding,
-)
+from springback.producers.babyai_testbed.mission_progress import Cell, MissionProgress, cell_of
+from springback.producers.babyai_testbed.recovering_agent import RecoveringAgent
+from springback.producers.perturbations.severity import PerturbationKind, action_slip, moved_objects, wrong_grounding
 
 _SLIPS = (Actions.done, Actions.done, Actions.left, Actions.right, Actions.forward)
 _NEIGHBOURS = ((1, 0), (-1, 0), (0, 1), (0, -1))

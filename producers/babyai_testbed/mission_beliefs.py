@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from minigrid.envs.babyai.core.verifier import GoToInstr, ObjDesc, OpenInstr, PickupInstr, PutNextInstr
-
-from producers.babyai_testbed.mission_progress import Cell, cell_of, ordered_actions
+from springback.producers.babyai_testbed.mission_progress import Cell, cell_of, ordered_actions
 
 
 class BelievedDescription(ObjDesc):

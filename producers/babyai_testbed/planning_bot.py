@@ -13,8 +13,7 @@ from minigrid.utils.baby_ai_bot import (
     ExploreSubgoal,
     GoNextToSubgoal,
 )
-
-from producers.babyai_testbed.mission_progress import Cell
+from springback.producers.babyai_testbed.mission_progress import Cell
 
 MAX_REVISIONS = 200
 """Revisions of the plan within one cycle; the bot needs some ten, and can go round in circles for ever."""

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from minigrid.core.actions import Actions
 from minigrid.envs.babyai.core.verifier import GoToInstr
-
-from producers.babyai_testbed.mission_beliefs import BelievedDescription, MissionBeliefs
-from producers.babyai_testbed.planning_bot import BOT_FAILURES, PlanLostError, PlanningBot
-from producers.babyai_testbed.simulated_time import CostModel
+from springback.producers.babyai_testbed.mission_beliefs import BelievedDescription, MissionBeliefs
+from springback.producers.babyai_testbed.planning_bot import BOT_FAILURES, PlanLostError, PlanningBot
+from springback.producers.babyai_testbed.simulated_time import CostModel
 
 _WAYS_OUT = (Actions.left, Actions.right, Actions.forward)
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from producers.babyai_testbed.episode_plan import STRESSES, plan_episodes
-from producers.babyai_testbed.episode_play import DEFAULT_START_S, play
-from producers.babyai_testbed.simulated_time import CostModel, SimulatedClock
-from producers.babyai_testbed.task_families import FAMILIES
-from producers.errors import PublishError
-from producers.recording_publisher import JsonLinesPublisher
-from producers.step_emitter import StepEmitter
+from springback.producers.babyai_testbed.episode_plan import STRESSES, plan_episodes
+from springback.producers.babyai_testbed.episode_play import DEFAULT_START_S, play
+from springback.producers.babyai_testbed.simulated_time import CostModel, SimulatedClock
+from springback.producers.babyai_testbed.task_families import FAMILIES
+from springback.producers.errors import PublishError
+from springback.producers.recording_publisher import JsonLinesPublisher
+from springback.producers.step_emitter import StepEmitter
 
 BETWEEN_EPISODES_S = 5.0
 _FLUSH_S = 60.0

@@ -4,11 +4,10 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 from minigrid.core.actions import Actions
-
-from producers.babyai_testbed.level_disturbances import Disturbance
-from producers.babyai_testbed.mission_progress import Cell, MissionProgress, cell_of
-from producers.babyai_testbed.recovering_agent import RecoveringAgent
-from producers.babyai_testbed.simulated_time import ACTION_S, SimulatedClock
+from springback.producers.babyai_testbed.level_disturbances import Disturbance
+from springback.producers.babyai_testbed.mission_progress import Cell, MissionProgress, cell_of
+from springback.producers.babyai_testbed.recovering_agent import RecoveringAgent
+from springback.producers.babyai_testbed.simulated_time import ACTION_S, SimulatedClock
 
 CLOSE_RISK = 0.1
 """Risk load of each occupied cell beside the agent; a bump adds 1."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from producers.errors import UnreadableFrameError
-from producers.step_frame import decode_frame
-from producers.text_repair import without_lone_surrogates
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.text_repair import without_lone_surrogates
 
 RECORD_OVERHEAD = 128
 """What a record adds to its key and value at most: the head of a batch, and its own."""

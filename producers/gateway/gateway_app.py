@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 import msgspec
 from aiohttp import web
 from prometheus_client import generate_latest
-
-from producers.frame_schema import frame_schema
-from producers.gateway.byte_budget import ByteBudget
-from producers.gateway.connection_guard import ConnectionGuard
-from producers.gateway.frame_admission import Admission, AdmittedFrame, FrameNote, admit
-from producers.gateway.gateway_errors import RequestRefusedError
-from producers.gateway.gateway_metrics import GatewayMetrics
-from producers.gateway.gateway_options import GatewayOptions
-from producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED, KafkaDelivery
-from producers.gateway.request_bodies import KIND_OF_TYPE, BodyReader, frames_in
-from producers.text_repair import without_lone_surrogates
+from springback.producers.frame_schema import frame_schema
+from springback.producers.gateway.byte_budget import ByteBudget
+from springback.producers.gateway.connection_guard import ConnectionGuard
+from springback.producers.gateway.frame_admission import Admission, AdmittedFrame, FrameNote, admit
+from springback.producers.gateway.gateway_errors import RequestRefusedError
+from springback.producers.gateway.gateway_metrics import GatewayMetrics
+from springback.producers.gateway.gateway_options import GatewayOptions
+from springback.producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED, KafkaDelivery
+from springback.producers.gateway.request_bodies import KIND_OF_TYPE, BodyReader, frames_in
+from springback.producers.text_repair import without_lone_surrogates
 
 IN_A_THREAD_BYTES = 64 * 1024
 """A larger body is looked at in a thread, so that nobody else waits for that."""

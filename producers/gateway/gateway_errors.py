@@ -1,6 +1,6 @@
 """What the gateway answers when it takes nothing of a request, or cannot be started."""
 
-from producers.errors import ProducerError
+from springback.producers.errors import ProducerError
 
 
 class GatewayOptionsError(ProducerError, ValueError):

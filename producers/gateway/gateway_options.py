@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-
-from producers.gateway.gateway_errors import GatewayOptionsError
+from springback.producers.gateway.gateway_errors import GatewayOptionsError
 
 log = logging.getLogger(__name__)
 

@@ -9,13 +9,12 @@ from contextlib import suppress
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
-
-from producers.gateway.connection_guard import ConnectionGuard
-from producers.gateway.gateway_app import GatewayApp
-from producers.gateway.gateway_errors import GatewayAddressError
-from producers.gateway.gateway_metrics import GatewayMetrics
-from producers.gateway.gateway_options import GatewayOptions
-from producers.gateway.kafka_delivery import KafkaDelivery
+from springback.producers.gateway.connection_guard import ConnectionGuard
+from springback.producers.gateway.gateway_app import GatewayApp
+from springback.producers.gateway.gateway_errors import GatewayAddressError
+from springback.producers.gateway.gateway_metrics import GatewayMetrics
+from springback.producers.gateway.gateway_options import GatewayOptions
+from springback.producers.gateway.kafka_delivery import KafkaDelivery
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ class _NonsenseFilter(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
-http_log = logging.getLogger("producers.gateway.http")
+http_log = logging.getLogger("springback.producers.gateway.http")
 http_log.addFilter(_NonsenseFilter())
 
 BACKLOG = 512

@@ -18,8 +18,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
     UnknownError,
     UnsupportedVersionError,
 )
-
-from producers.gateway.frame_admission import AdmittedFrame
+from springback.producers.gateway.frame_admission import AdmittedFrame
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,7 @@ from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
-
-from producers.gateway.gateway_errors import RequestRefusedError
+from springback.producers.gateway.gateway_errors import RequestRefusedError
 
 JSON, JSON_LINES, MESSAGE_PACK = "application/json", "application/x-ndjson", "application/msgpack"
 KIND_OF_TYPE = {

@@ -5,20 +5,21 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
-from producers.errors import SignalError
-from producers.frame_building import ReportedEnd, ReportedStep
-from producers.frame_parts import EpisodeHeader, NavigationOutcome
-from producers.mapping_parts.field_path import MISSING, FieldPath
-from producers.mapping_parts.message_routes import EPISODE_ID, HEADER, NAVIGATION, OUTCOME, SIGNALS, Route
-from producers.mapping_parts.repetitions import Repetitions
-from producers.mapping_parts.session_clock import SessionClock
-from producers.mapping_parts.transforms import OTHERWISE
-from producers.mapping_parts.value_cells import RuleCells
-from producers.mapping_parts.value_kinds import conversion_of, plain_text
-from producers.mapping_parts.value_rules import EventRule
-from producers.signal_checks import checked_header, checked_outcome
-from producers.signal_mapping import SignalMapping, TimedMessage
-from producers.step_columns import COLUMN_BY_NAME
+from springback.producers.errors import SignalError
+from springback.producers.frame_building import ReportedEnd, ReportedStep
+from springback.producers.frame_parts import EpisodeHeader, NavigationOutcome
+from springback.producers.mapping_parts.field_path import MISSING, FieldPath
+from springback.producers.mapping_parts.message_routes import EPISODE_ID, HEADER, NAVIGATION, OUTCOME, SIGNALS, Route
+from springback.producers.mapping_parts.repetitions import Repetitions
+from springback.producers.mapping_parts.session_clock import SessionClock
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.mapping_parts.transforms import OTHERWISE
+from springback.producers.mapping_parts.value_cells import RuleCells
+from springback.producers.mapping_parts.value_kinds import conversion_of, plain_text
+from springback.producers.mapping_parts.value_rules import EventRule
+from springback.producers.signal_checks import checked_header, checked_outcome
+from springback.producers.signal_mapping import SignalMapping
+from springback.producers.step_columns import COLUMN_BY_NAME
 
 MOST_LATE: Final = 64
 MOST_IDS: Final = 10_000

@@ -2,12 +2,12 @@
 
 from typing import Any, get_args
 
-from producers.frame_parts import Outcome
-from producers.mapping_parts.field_path import FieldPath, text_of
-from producers.mapping_parts.toml_section import SCALARS, Section
-from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.mapping_parts.transforms import OTHERWISE
-from producers.mapping_parts.value_rules import EventRule, read_transforms
+from springback.producers.frame_parts import Outcome
+from springback.producers.mapping_parts.field_path import FieldPath, text_of
+from springback.producers.mapping_parts.toml_section import SCALARS, Section
+from springback.producers.mapping_parts.topic_pattern import TopicPattern
+from springback.producers.mapping_parts.transforms import OTHERWISE
+from springback.producers.mapping_parts.value_rules import EventRule, read_transforms
 
 OUTCOMES = get_args(Outcome)
 

@@ -4,10 +4,10 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from producers.mapping_parts.field_path import FieldPath
-from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.mapping_parts.value_rules import EventRule
-from producers.signal_mapping import SignalMapping
+from springback.producers.mapping_parts.field_path import FieldPath
+from springback.producers.mapping_parts.topic_pattern import TopicPattern
+from springback.producers.mapping_parts.value_rules import EventRule
+from springback.producers.signal_mapping import SignalMapping
 
 MOST_TOPICS = 10_000
 AGENT = "agent"

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
-from producers.mapping_parts.time_jumps import TimeJumps
+from springback.producers.mapping_parts.time_jumps import TimeJumps
 
 Item = TypeVar("Item")
 

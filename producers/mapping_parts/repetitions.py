@@ -3,9 +3,10 @@
 import math
 from typing import Final
 
-from producers.mapping_parts.field_path import text_of
-from producers.mapping_parts.message_routes import Route
-from producers.signal_mapping import SignalMapping, TimedMessage
+from springback.producers.mapping_parts.field_path import text_of
+from springback.producers.mapping_parts.message_routes import Route
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.signal_mapping import SignalMapping
 
 MOST_REMEMBERED: Final = 256
 

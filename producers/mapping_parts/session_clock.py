@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from producers.mapping_parts.time_jumps import TimeJumps
+from springback.producers.mapping_parts.time_jumps import TimeJumps
 
 YEAR_2000_S: Final = 946_684_800.0
 YEAR_2100_S: Final = 4_102_444_800.0

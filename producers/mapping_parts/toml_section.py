@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from producers.errors import MappingError
+from springback.producers.errors import MappingError
 
 Made = TypeVar("Made")
 REQUIRED: Any = object()

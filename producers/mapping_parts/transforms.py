@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-
-from producers.mapping_parts.field_path import text_of
-from producers.mapping_parts.plain_values import named_of, number_of, seconds_of, vector_of
+from springback.producers.mapping_parts.field_path import text_of
+from springback.producers.mapping_parts.plain_values import named_of, number_of, seconds_of, vector_of
 
 Function = Callable[[Any], Any]
 OTHERWISE: Final = "*"

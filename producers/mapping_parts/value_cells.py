@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from producers.mapping_parts.value_rules import ValueRule, ValueSource
+from springback.producers.mapping_parts.value_rules import ValueRule, ValueSource
 
 
 class ValueCell:

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-from producers.errors import MappingError, SignalError
-from producers.mapping_parts.field_path import text_of
-from producers.mapping_parts.plain_values import number_of
-from producers.mapping_parts.toml_section import Section
-from producers.mapping_parts.value_rules import ValueRule, read_value
-from producers.signal_checks import checked_header
-from producers.step_columns import COLUMN_BY_NAME
-from producers.text_repair import without_lone_surrogates
+from springback.producers.errors import MappingError, SignalError
+from springback.producers.mapping_parts.field_path import text_of
+from springback.producers.mapping_parts.plain_values import number_of
+from springback.producers.mapping_parts.toml_section import Section
+from springback.producers.mapping_parts.value_rules import ValueRule, read_value
+from springback.producers.signal_checks import checked_header
+from springback.producers.step_columns import COLUMN_BY_NAME
+from springback.producers.text_repair import without_lone_surrogates
 
 Convert = Callable[[Any], Any]
 Group = Literal["header", "signals", "navigation", "episode"]

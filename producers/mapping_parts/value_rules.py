@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from producers.mapping_parts.field_path import MISSING, FieldPath, text_of
-from producers.mapping_parts.toml_section import SCALARS, Section
-from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.mapping_parts.transforms import (
+from springback.producers.mapping_parts.field_path import MISSING, FieldPath, text_of
+from springback.producers.mapping_parts.toml_section import SCALARS, Section
+from springback.producers.mapping_parts.topic_pattern import TopicPattern
+from springback.producers.mapping_parts.transforms import (
     ADDED_UP,
     PLAIN,
     WITH_NUMBER,

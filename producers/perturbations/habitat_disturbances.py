@@ -17,12 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-
-from producers.habitat_actions import action_word
-from producers.habitat_episodes import task_id
-from producers.habitat_proxy import NOTE_KEY, HabitatProxy
-from producers.habitat_world import core_env, geodesic_m
-from producers.perturbations.navigation_severity import (
+from springback.producers.habitat_actions import action_word
+from springback.producers.habitat_episodes import task_id
+from springback.producers.habitat_proxy import NOTE_KEY, HabitatProxy
+from springback.producers.habitat_world import core_env, geodesic_m
+from springback.producers.perturbations.navigation_severity import (
     DISTURBANCES,
     DisturbanceName,
     NavigationDice,

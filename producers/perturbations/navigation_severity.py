@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
-
-from producers.perturbations.severity import PerturbationKind, checked_severity
+from springback.producers.perturbations.severity import PerturbationKind, checked_severity
 
 DisturbanceName = Literal["action_drop", "heading_kick", "goal_move", "sensor_noise"]
 DISTURBANCES: tuple[DisturbanceName, ...] = get_args(DisturbanceName)

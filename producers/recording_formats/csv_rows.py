@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from producers.recording_formats.open_recording import READ_ERRORS, OpenRecording
-from producers.recording_formats.table_rows import row_message
-from producers.signal_mapping import TimedMessage
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.recording_formats.open_recording import READ_ERRORS, OpenRecording
+from springback.producers.recording_formats.table_rows import row_message
 
 DELIMITERS: Final = ",;\t"
 _LONGEST_LINE: Final = 1 << 20

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Final
 
-from producers.recording_formats.open_recording import json_value
-from producers.sources import SOURCES
+from springback.producers.recording_formats.open_recording import json_value
+from springback.producers.sources import SOURCES
 
 NATIVE: Final = "frames"
 """Step frames as JSON Lines: what springback itself writes."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from producers.recording_formats.open_recording import OpenRecording, json_value
-from producers.recording_formats.table_rows import row_message
-from producers.recording_reader import recording_lines
-from producers.signal_mapping import TimedMessage
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.recording_formats.open_recording import OpenRecording, json_value
+from springback.producers.recording_formats.table_rows import row_message
+from springback.producers.recording_reader import recording_lines
 
 
 def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:

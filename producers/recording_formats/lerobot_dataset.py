@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from producers.recording_formats.open_recording import OpenRecording, json_value
-from producers.recording_formats.parquet_rows import file_rows
-from producers.recording_formats.table_rows import row_message
-from producers.signal_mapping import TimedMessage
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.recording_formats.open_recording import OpenRecording, json_value
+from springback.producers.recording_formats.parquet_rows import file_rows
+from springback.producers.recording_formats.table_rows import row_message
 
 INFO: Final = Path("meta") / "info.json"
 _JOINED_BY: Final = frozenset({"task_index", "episode_index", "frame_index"})

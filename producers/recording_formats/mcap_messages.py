@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Final, NamedTuple
 
-from producers.missing_extra import MissingExtraError
-from producers.recording_formats.open_recording import LARGEST_PART, OpenRecording, json_value
-from producers.recording_formats.ros2_types import Decode, cdr_decoder
-from producers.signal_mapping import TimedMessage
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.recording_formats.open_recording import LARGEST_PART, OpenRecording, json_value
+from springback.producers.recording_formats.ros2_types import Decode, cdr_decoder
 
 try:
     import lz4.frame  # type: ignore[import-untyped]

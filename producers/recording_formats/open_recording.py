@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-
-from producers.recording_reader import ReportUnreadable, UnreadablePart
-from producers.signal_mapping import SignalMapping, TimedMessage
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.recording_reader import ReportUnreadable, UnreadablePart
+from springback.producers.signal_mapping import SignalMapping
 
 READ_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error)
 LARGEST_PART: Final = 1 << 30

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from producers.missing_extra import MissingExtraError
-from producers.recording_formats.open_recording import OpenRecording
-from producers.recording_formats.table_rows import row_message
-from producers.signal_mapping import TimedMessage
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.recording_formats.open_recording import OpenRecording
+from springback.producers.recording_formats.table_rows import row_message
 
 try:
     import pyarrow  # type: ignore[import-untyped]

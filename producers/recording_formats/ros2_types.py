@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from producers.missing_extra import MissingExtraError
+from springback.producers.missing_extra import MissingExtraError
 
 try:
     from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
-from producers.missing_extra import MissingExtraError
-from producers.recording_formats.open_recording import LARGEST_PART, OpenRecording
-from producers.signal_mapping import TimedMessage
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.recording_formats.open_recording import LARGEST_PART, OpenRecording
 
 try:
     import lz4.frame  # type: ignore[import-untyped]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from producers.recording_formats.open_recording import OpenRecording
-from producers.recording_formats.ros2_types import Decode, cdr_decoder
-from producers.signal_mapping import TimedMessage
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.recording_formats.open_recording import OpenRecording
+from springback.producers.recording_formats.ros2_types import Decode, cdr_decoder
 
 SUFFIXES: Final = (".db3", ".mcap")
 METADATA: Final = "metadata.yaml"
@@ -47,7 +47,7 @@ def bag_files(folder: Path) -> list[Path]:
 
 
 def _mcap_messages(recording: OpenRecording, file: Path, shares: tuple[float, float]) -> Iterator[TimedMessage]:
-    from producers.recording_formats.mcap_messages import read_messages as read_mcap
+    from springback.producers.recording_formats.mcap_messages import read_messages as read_mcap
 
     with file.open("rb") as stream:
         one = replace(recording, path=file, source=str(file), stream=stream, raw=stream, read_share=None)

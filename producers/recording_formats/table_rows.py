@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from producers.mapping_parts.field_path import MISSING, text_of
-from producers.mapping_parts.plain_values import seconds_of
-from producers.recording_formats.open_recording import OpenRecording
-from producers.signal_mapping import TimedMessage
+from springback.producers.mapping_parts.field_path import MISSING, text_of
+from springback.producers.mapping_parts.plain_values import seconds_of
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.recording_formats.open_recording import OpenRecording
 
 
 def row_message(recording: OpenRecording, number: int, row: Any) -> TimedMessage:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from producers.missing_extra import MissingExtraError
-from producers.recording_formats.open_recording import OpenRecording
-from producers.signal_mapping import TimedMessage
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.recording_formats.open_recording import OpenRecording
 
 try:
     import pyulog  # type: ignore[import-untyped]

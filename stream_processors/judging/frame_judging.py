@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
-
-from producers.errors import UnreadableFrameError
-from producers.step_columns import ABSENT, is_absent
-from producers.step_frame import StepFrame, decode_frame, encode_msgpack
-from stream_processors.judging.judge_answer import Scores
-from stream_processors.judging.judge_counts import Cause, JudgeCounts
-from stream_processors.judging.judge_errors import NoScoresError
-from stream_processors.judging.step_judge import StepJudge
-from stream_processors.judging.step_selection import JUDGE_COLUMNS, JudgeRequest, StepSelection
-from stream_processors.topics import LARGEST_JUDGED_BYTES
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_encoding import encode_msgpack
+from springback.producers.frame_parts import StepFrame
+from springback.producers.step_columns import ABSENT, is_absent
+from springback.stream_processors.judging.judge_answer import Scores
+from springback.stream_processors.judging.judge_counts import Cause, JudgeCounts
+from springback.stream_processors.judging.judge_errors import NoScoresError
+from springback.stream_processors.judging.step_judge import StepJudge
+from springback.stream_processors.judging.step_selection import JUDGE_COLUMNS, JudgeRequest, StepSelection
+from springback.stream_processors.topics import LARGEST_JUDGED_BYTES
 
 _log = logging.getLogger(__name__)
 _BESIDES_BYTES = 64 * 1024  # key and headers

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stream_processors.judging.frame_judging import FrameJudging
+from springback.stream_processors.judging.frame_judging import FrameJudging
 
 
 @dataclass(slots=True, eq=False)

@@ -3,8 +3,7 @@
 import msgspec
 import numpy as np
 import numpy.typing as npt
-
-from stream_processors.judging.judge_errors import NoScoresError
+from springback.stream_processors.judging.judge_errors import NoScoresError
 
 Scores = npt.NDArray[np.float64]
 """Goal, rationality and efficiency of each judged step, in [0, 1]. Shape: (judged, 3)."""

@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx
-
-from stream_processors.errors import SettingsError
-from stream_processors.judging.judge_errors import EndpointError
-from stream_processors.judging.judge_prompt import answer_format
-from stream_processors.judging.judge_settings import KEY_VARIABLE, JudgeSettings
+from springback.stream_processors.errors import SettingsError
+from springback.stream_processors.judging.judge_errors import EndpointError
+from springback.stream_processors.judging.judge_prompt import answer_format
+from springback.stream_processors.judging.judge_settings import KEY_VARIABLE, JudgeSettings
 
 _LARGEST_BODY = 256 * 1024
 _WORTH_ANOTHER_TRY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})

@@ -1,7 +1,7 @@
 """The errors of the judge: why steps have no scores."""
 
-from stream_processors.errors import StreamError
-from stream_processors.judging.judge_counts import Cause
+from springback.stream_processors.errors import StreamError
+from springback.stream_processors.judging.judge_counts import Cause
 
 
 class NoScoresError(StreamError):

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from stream_processors.judging.judge_counts import JudgeCounts
-from stream_processors.metrics_page import Measurement
-from stream_processors.resilience import judge_metrics as metrics
+from springback.stream_processors.judging.judge_counts import JudgeCounts
+from springback.stream_processors.metrics_page import Measurement
+from springback.stream_processors.resilience import judge_metrics as metrics
 
 
 def measure_judge(

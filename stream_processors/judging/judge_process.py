@@ -12,17 +12,16 @@ from typing import Any
 import msgspec
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from prometheus_client import CollectorRegistry
-
-from stream_processors.judging.judge_counts import JudgeCounts
-from stream_processors.judging.judge_endpoint import JudgeEndpoint
-from stream_processors.judging.judge_measurements import measure_judge
-from stream_processors.judging.judge_session import JudgeSession
-from stream_processors.judging.step_judge import StepJudge
-from stream_processors.metrics_page import MetricsPage
-from stream_processors.resilience.judge_metrics import JUDGE_METRICS
-from stream_processors.settings import WorkerSettings
-from stream_processors.topics import declare_topics
-from stream_processors.worker_health import health_endpoint
+from springback.stream_processors.judging.judge_counts import JudgeCounts
+from springback.stream_processors.judging.judge_endpoint import JudgeEndpoint
+from springback.stream_processors.judging.judge_measurements import measure_judge
+from springback.stream_processors.judging.judge_session import JudgeSession
+from springback.stream_processors.judging.step_judge import StepJudge
+from springback.stream_processors.metrics_page import MetricsPage
+from springback.stream_processors.resilience.judge_metrics import JUDGE_METRICS
+from springback.stream_processors.settings import WorkerSettings
+from springback.stream_processors.topics import declare_topics
+from springback.stream_processors.worker_health import health_endpoint
 
 _log = logging.getLogger(__name__)
 _LOG_INTERVAL_S = 60.0

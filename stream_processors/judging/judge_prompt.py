@@ -9,9 +9,8 @@ import unicodedata
 from typing import Any
 
 import msgspec
-
-from producers.step_columns import MAX_MODE, MAX_TEXT
-from stream_processors.judging.step_selection import JudgeRequest, ShownStep
+from springback.producers.step_columns import MAX_MODE, MAX_TEXT
+from springback.stream_processors.judging.step_selection import JudgeRequest, ShownStep
 
 _SYSTEM = """You score single steps of an embodied agent (a robot, or a program in a simulated world).
 

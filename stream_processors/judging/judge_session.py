@@ -21,14 +21,13 @@ from aiokafka import (  # type: ignore[import-untyped]
     TopicPartition,
 )
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
-
-from stream_processors.judging.frame_judging import FrameJudging
-from stream_processors.judging.frame_line import FrameLine, Passage
-from stream_processors.judging.judge_counts import JudgeCounts
-from stream_processors.judging.step_judge import StepJudge
-from stream_processors.judging.step_selection import StepSelection
-from stream_processors.settings import WorkerSettings
-from stream_processors.topics import JUDGED_STEPS, LARGEST_RECORD_BYTES, STEPS, topic_name
+from springback.stream_processors.judging.frame_judging import FrameJudging
+from springback.stream_processors.judging.frame_line import FrameLine, Passage
+from springback.stream_processors.judging.judge_counts import JudgeCounts
+from springback.stream_processors.judging.step_judge import StepJudge
+from springback.stream_processors.judging.step_selection import StepSelection
+from springback.stream_processors.settings import WorkerSettings
+from springback.stream_processors.topics import JUDGED_STEPS, LARGEST_RECORD_BYTES, STEPS, topic_name
 
 _log = logging.getLogger(__name__)
 _POLL_MS = 200

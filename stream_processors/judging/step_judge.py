@@ -10,15 +10,15 @@ import logging
 import random
 from typing import Protocol
 
-from stream_processors.judging.bounded_cache import BoundedCache
-from stream_processors.judging.call_budget import CallBudget
-from stream_processors.judging.circuit_breaker import CircuitBreaker
-from stream_processors.judging.judge_answer import Scores, read_answer
-from stream_processors.judging.judge_counts import Cause, JudgeCounts
-from stream_processors.judging.judge_errors import EndpointError, NoScoresError
-from stream_processors.judging.judge_prompt import messages, quoted_data
-from stream_processors.judging.judge_settings import JudgeSettings
-from stream_processors.judging.step_selection import JudgeRequest
+from springback.stream_processors.judging.bounded_cache import BoundedCache
+from springback.stream_processors.judging.call_budget import CallBudget
+from springback.stream_processors.judging.circuit_breaker import CircuitBreaker
+from springback.stream_processors.judging.judge_answer import Scores, read_answer
+from springback.stream_processors.judging.judge_counts import Cause, JudgeCounts
+from springback.stream_processors.judging.judge_errors import EndpointError, NoScoresError
+from springback.stream_processors.judging.judge_prompt import messages, quoted_data
+from springback.stream_processors.judging.judge_settings import JudgeSettings
+from springback.stream_processors.judging.step_selection import JudgeRequest
 
 _log = logging.getLogger(__name__)
 

@@ -8,15 +8,14 @@ import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
-
-from producers.frame_parts import NavigationOutcome
-from producers.step_table import StepTable, TableEpisode
-from stream_processors.resilience.episode_memory import memory_mark
-from stream_processors.resilience.readings import EpisodeKey, EpisodeTraits, Outcome
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.runs import one_back, run_begins
-from stream_processors.resilience.signals import Ints
-from stream_processors.resilience.tracker_state import AgentState, LearningState, OpenEpisode, TrackerState
+from springback.producers.frame_parts import NavigationOutcome
+from springback.producers.step_table import StepTable, TableEpisode
+from springback.stream_processors.resilience.episode_memory import memory_mark
+from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeTraits, Outcome
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.runs import one_back, run_begins
+from springback.stream_processors.resilience.signals import Ints
+from springback.stream_processors.resilience.tracker_state import AgentState, LearningState, OpenEpisode, TrackerState
 
 SKEW_SMOOTHING = 0.1
 

@@ -1,8 +1,7 @@
 """Generalised advantage estimates: A_t, the decayed sum of the temporal-difference residuals from t on."""
 
 import numpy as np
-
-from stream_processors.resilience.signals import Floats, Ints
+from springback.stream_processors.resilience.signals import Floats, Ints
 
 
 def lagged_advantages(residuals: Floats, at: Ints, decay: float, lag: int) -> Floats:

@@ -3,7 +3,7 @@
 How many series there are of them is bounded; agents beyond the bound share `agent="other"`.
 """
 
-from stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
 
 AGENTS = MetricSpec(
     name="springback_agents",

@@ -6,8 +6,7 @@ that is the state in which the step was chosen (ours; the paper leaves it open).
 
 import msgspec
 import numpy as np
-
-from stream_processors.resilience.signals import Floats, Ints
+from springback.stream_processors.resilience.signals import Floats, Ints
 
 
 class AnchorGrid(msgspec.Struct, frozen=True):

@@ -9,12 +9,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-
-from stream_processors.resilience.anchor import AnchorGrid
-from stream_processors.resilience.policy_sums import POLICY_WIDTH, PolicySums, policy_matrix
-from stream_processors.resilience.running_moments import triangle
-from stream_processors.resilience.signals import N_SAMPLE, Floats
-from stream_processors.resilience.stage_baseline import (
+from springback.stream_processors.resilience.anchor import AnchorGrid
+from springback.stream_processors.resilience.policy_sums import POLICY_WIDTH, PolicySums, policy_matrix
+from springback.stream_processors.resilience.running_moments import triangle
+from springback.stream_processors.resilience.signals import N_SAMPLE, Floats
+from springback.stream_processors.resilience.stage_baseline import (
     BASELINE_SCHEMA_VERSION,
     SUMS_WIDTH,
     CellKey,

@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
-
-from producers.step_table import StepTable
-from stream_processors.resilience.admission import Admission
-from stream_processors.resilience.excess import Intensity, excess, intensity
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.rebound_window import WalkRows, WindowConfig
-from stream_processors.resilience.recovery_cost import CostTerms, cost_terms, remaining_work
-from stream_processors.resilience.runs import one_back, run_begins
-from stream_processors.resilience.signals import N_SIGNALS, Bools, Floats, Ints, cycle_times
-from stream_processors.resilience.tracker_state import OpenEpisode
+from springback.producers.step_table import StepTable
+from springback.stream_processors.resilience.admission import Admission
+from springback.stream_processors.resilience.excess import Intensity, excess, intensity
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.rebound_window import WalkRows, WindowConfig
+from springback.stream_processors.resilience.recovery_cost import CostTerms, cost_terms, remaining_work
+from springback.stream_processors.resilience.runs import one_back, run_begins
+from springback.stream_processors.resilience.signals import N_SIGNALS, Bools, Floats, Ints, cycle_times
+from springback.stream_processors.resilience.tracker_state import OpenEpisode
 
 
 @dataclass(frozen=True, slots=True)

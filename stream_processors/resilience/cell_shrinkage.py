@@ -8,10 +8,9 @@ with mu' and S' the estimate above. A cell without data of its own comes out as 
 from typing import NamedTuple
 
 import numpy as np
-
-from stream_processors.resilience.policy_sums import PolicySums
-from stream_processors.resilience.running_moments import Moments
-from stream_processors.resilience.signals import PROGRESS_BEFORE, WORK_LEFT, Floats, Ints
+from springback.stream_processors.resilience.policy_sums import PolicySums
+from springback.stream_processors.resilience.running_moments import Moments
+from springback.stream_processors.resilience.signals import PROGRESS_BEFORE, WORK_LEFT, Floats, Ints
 
 MIN_LINE_SAMPLES = 5
 LINE_RIDGE = 1e-5

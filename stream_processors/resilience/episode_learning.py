@@ -4,16 +4,15 @@ import itertools
 from typing import Any
 
 import numpy as np
-
-from stream_processors.resilience.admission import Admission
-from stream_processors.resilience.anchor import AnchorGrid
-from stream_processors.resilience.batch_scoring import BatchRows
-from stream_processors.resilience.policy_sums import policy_rows
-from stream_processors.resilience.rebound_window import DetectorState, WindowEvent
-from stream_processors.resilience.recovery_cost import Tally
-from stream_processors.resilience.running_moments import Moments, merge_groups
-from stream_processors.resilience.runs import run_begins
-from stream_processors.resilience.signals import (
+from springback.stream_processors.resilience.admission import Admission
+from springback.stream_processors.resilience.anchor import AnchorGrid
+from springback.stream_processors.resilience.batch_scoring import BatchRows
+from springback.stream_processors.resilience.policy_sums import policy_rows
+from springback.stream_processors.resilience.rebound_window import DetectorState, WindowEvent
+from springback.stream_processors.resilience.recovery_cost import Tally
+from springback.stream_processors.resilience.running_moments import Moments, merge_groups
+from springback.stream_processors.resilience.runs import run_begins
+from springback.stream_processors.resilience.signals import (
     CYCLE,
     N_SAMPLE,
     N_SIGNALS,
@@ -22,14 +21,14 @@ from stream_processors.resilience.signals import (
     Floats,
     Ints,
 )
-from stream_processors.resilience.stage_baseline import (
+from springback.stream_processors.resilience.stage_baseline import (
     CellKey,
     EpisodeContribution,
     LargestSums,
     merge_into_cells,
     sums_matrix,
 )
-from stream_processors.resilience.tracker_state import LearningState, OpenEpisode
+from springback.stream_processors.resilience.tracker_state import LearningState, OpenEpisode
 
 
 def learn(

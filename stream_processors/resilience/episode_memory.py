@@ -2,7 +2,7 @@
 
 import hashlib
 
-from stream_processors.resilience.readings import EpisodeKey
+from springback.stream_processors.resilience.readings import EpisodeKey
 
 
 def memory_mark(key: EpisodeKey) -> int:

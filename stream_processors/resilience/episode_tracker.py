@@ -8,33 +8,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-
-from producers.step_table import StepTable
-from stream_processors.resilience.admission import Admission, Slot, admit, forget_episode
-from stream_processors.resilience.batch_scoring import BatchRows, ScoredRows, batch_rows, score, walk_rows
-from stream_processors.resilience.episode_learning import contribution, learn
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.policy_stability import advance_stability
-from stream_processors.resilience.progress_watch import watch_progress
-from stream_processors.resilience.readings import (
+from springback.producers.step_table import StepTable
+from springback.stream_processors.resilience.admission import Admission, Slot, admit, forget_episode
+from springback.stream_processors.resilience.batch_scoring import BatchRows, ScoredRows, batch_rows, score, walk_rows
+from springback.stream_processors.resilience.episode_learning import contribution, learn
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.policy_stability import advance_stability
+from springback.stream_processors.resilience.progress_watch import watch_progress
+from springback.stream_processors.resilience.readings import (
     AgentStatus,
     EpisodeBegun,
     EpisodeSummary,
     WindowReading,
     WindowState,
 )
-from stream_processors.resilience.rebound_window import WalkRows, WindowEvent, walk
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import EpisodeContribution
-from stream_processors.resilience.tracker_readings import (
+from springback.stream_processors.resilience.rebound_window import WalkRows, WindowEvent, walk
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import EpisodeContribution
+from springback.stream_processors.resilience.tracker_readings import (
     agent_status,
     episode_begun,
     episode_summary,
     window_reading,
     window_state_at_end,
 )
-from stream_processors.resilience.tracker_state import AgentState, OpenEpisode, ScoredStep, TrackerState
-from stream_processors.resilience.value_model import AnchorValues, ValueModel
+from springback.stream_processors.resilience.tracker_state import AgentState, OpenEpisode, ScoredStep, TrackerState
+from springback.stream_processors.resilience.value_model import AnchorValues, ValueModel
 
 
 @dataclass(slots=True)

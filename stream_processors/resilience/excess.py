@@ -7,9 +7,8 @@ however the rows are cut into batches, which is what makes a replay after a cras
 from dataclasses import dataclass
 
 import numpy as np
-
-from stream_processors.resilience.materialised_baseline import CellEstimates
-from stream_processors.resilience.signals import COGNITIVE, DEBT, GAINS, N_EXCESS, PHYSICAL, Floats, Ints
+from springback.stream_processors.resilience.materialised_baseline import CellEstimates
+from springback.stream_processors.resilience.signals import COGNITIVE, DEBT, GAINS, N_EXCESS, PHYSICAL, Floats, Ints
 
 CHANNELS = 3
 """U of equation 3: cognitive, physical, state debt."""

@@ -1,6 +1,6 @@
 """The metrics that the exporter has of itself: what it took in, dropped and refused. Part of the metric catalogue."""
 
-from stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.metric_spec import MetricSpec
 
 EXPORTER = MetricSpec(
     name="springback_exporter_info",

@@ -8,14 +8,20 @@ order in which episodes come. Time is an argument: the broker's, in seconds sinc
 from collections.abc import Iterable
 from itertools import islice
 
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.episode_memory import memory_mark
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.family_state import NEVER_S, ActiveEpisode, FamilyState, GroupKey, GroupState
-from stream_processors.resilience.operational_margin import monitor
-from stream_processors.resilience.readings import EpisodeBegun, EpisodeKey, EpisodeSummary
-from stream_processors.resilience.stress_capacity import beyond_capacity, live_stress, stress_capacity
-from stream_processors.resilience.stress_operator import stress_place
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.episode_memory import memory_mark
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.family_state import (
+    NEVER_S,
+    ActiveEpisode,
+    FamilyState,
+    GroupKey,
+    GroupState,
+)
+from springback.stream_processors.resilience.operational_margin import monitor
+from springback.stream_processors.resilience.readings import EpisodeBegun, EpisodeKey, EpisodeSummary
+from springback.stream_processors.resilience.stress_capacity import beyond_capacity, live_stress, stress_capacity
+from springback.stream_processors.resilience.stress_operator import stress_place
 
 FamilyEvent = EpisodeBegun | EpisodeSummary
 

@@ -3,7 +3,7 @@
 Each comes from the latest reading of a family, method and version. A figure that is not known has no series.
 """
 
-from stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
 
 FAMILY_UPDATED = MetricSpec(
     name="springback_family_updated_timestamp_seconds",

@@ -3,15 +3,14 @@
 from collections.abc import Iterable
 
 import msgspec
-
-from stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
-from stream_processors.resilience.family_readings import ContractThresholds, FamilyReading, StressMargin
-from stream_processors.resilience.navigation_safety import NavigationSums, ScoreSum, add_navigation
-from stream_processors.resilience.operational_margin import ReferenceCosts, StressBin, monitor, stress_margin
-from stream_processors.resilience.readings import EpisodeSummary
-from stream_processors.resilience.stability_pairs import PerturbedLoss, StabilityPairs
-from stream_processors.resilience.stress_capacity import BreachState, nearest_point, stress_capacity
-from stream_processors.resilience.stress_operator import StressPlace
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
+from springback.stream_processors.resilience.family_readings import ContractThresholds, FamilyReading, StressMargin
+from springback.stream_processors.resilience.navigation_safety import NavigationSums, ScoreSum, add_navigation
+from springback.stream_processors.resilience.operational_margin import ReferenceCosts, StressBin, monitor, stress_margin
+from springback.stream_processors.resilience.readings import EpisodeSummary
+from springback.stream_processors.resilience.stability_pairs import PerturbedLoss, StabilityPairs
+from springback.stream_processors.resilience.stress_capacity import BreachState, nearest_point, stress_capacity
+from springback.stream_processors.resilience.stress_operator import StressPlace
 
 GroupKey = tuple[str, str]
 """Method and version."""

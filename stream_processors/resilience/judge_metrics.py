@@ -3,7 +3,7 @@
 As with those of a worker, each judge has its own, told apart by Prometheus' `instance`. Counters begin at 0 with it.
 """
 
-from stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.metric_spec import MetricSpec
 
 JUDGE_READY = MetricSpec(
     name="springback_judge_ready",

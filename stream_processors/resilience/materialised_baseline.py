@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-
-from stream_processors.resilience.anchor import AnchorGrid
-from stream_processors.resilience.cell_shrinkage import Shrunk, shrink
-from stream_processors.resilience.policy_sums import PolicySums, policy_rows
-from stream_processors.resilience.quantiles import quantile
-from stream_processors.resilience.running_moments import Moments, merge_groups
-from stream_processors.resilience.signals import (
+from springback.stream_processors.resilience.anchor import AnchorGrid
+from springback.stream_processors.resilience.cell_shrinkage import Shrunk, shrink
+from springback.stream_processors.resilience.policy_sums import PolicySums, policy_rows
+from springback.stream_processors.resilience.quantiles import quantile
+from springback.stream_processors.resilience.running_moments import Moments, merge_groups
+from springback.stream_processors.resilience.signals import (
     COGNITIVE,
     DEBT,
     EPSILON_ABSOLUTE,
@@ -27,7 +26,12 @@ from stream_processors.resilience.signals import (
     Floats,
     Ints,
 )
-from stream_processors.resilience.stage_baseline import BaselineConfig, FamilyBaseline, StageBaseline, sums_matrix
+from springback.stream_processors.resilience.stage_baseline import (
+    BaselineConfig,
+    FamilyBaseline,
+    StageBaseline,
+    sums_matrix,
+)
 
 EPSILON_RELATIVE = 0.05
 """Smallest meaningful amount of a signal, as a share of its family mean (ours)."""

@@ -4,10 +4,10 @@ This is plain data, read by the sinks that fill the series and by the dashboards
 spells a metric's name or a label's. Names carry base units (`_seconds`, `_steps`) and counters end in `_total`.
 """
 
-from stream_processors.resilience.agent_metrics import AGENT_METRICS
-from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
-from stream_processors.resilience.family_metrics import FAMILY_METRICS
-from stream_processors.resilience.metric_spec import (
+from springback.stream_processors.resilience.agent_metrics import AGENT_METRICS
+from springback.stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
+from springback.stream_processors.resilience.family_metrics import FAMILY_METRICS
+from springback.stream_processors.resilience.metric_spec import (
     COST_BUCKETS,
     GROUP,
     LOSS_BUCKETS,
@@ -15,7 +15,7 @@ from stream_processors.resilience.metric_spec import (
     STEP_BUCKETS,
     MetricSpec,
 )
-from stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
+from springback.stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
 
 STEPS = MetricSpec(
     name="springback_steps_total",

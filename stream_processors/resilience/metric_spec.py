@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 import msgspec
-
-from stream_processors.resilience.family_readings import CapacityFlag, ExtensibilityRatios
-from stream_processors.resilience.readings import Outcome, WindowCause
+from springback.stream_processors.resilience.family_readings import CapacityFlag, ExtensibilityRatios
+from springback.stream_processors.resilience.readings import Outcome, WindowCause
 
 MetricKind = Literal["counter", "gauge", "histogram", "info"]
 

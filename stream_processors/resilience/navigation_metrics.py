@@ -4,7 +4,7 @@ They come from the latest reading of a family, method and version. A score that 
 series.
 """
 
-from stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
 
 _BY_ATTACK = (*GROUP, "attack")
 

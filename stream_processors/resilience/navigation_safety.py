@@ -8,9 +8,8 @@ of nothing that was gone in nothing counts as a ratio of 1 (ours).
 from collections.abc import Mapping
 
 import msgspec
-
-from stream_processors.resilience.family_readings import NavigationScores
-from stream_processors.resilience.readings import NavigationReading
+from springback.stream_processors.resilience.family_readings import NavigationScores
+from springback.stream_processors.resilience.readings import NavigationReading
 
 ALL_KINDS = "all"
 OTHER_KINDS = "other"

@@ -1,16 +1,15 @@
 """A value model that is a small network: a multi-layer perceptron on p, q, mode, family and the excesses of a step.
 
 Unlike the mean return by anchor it also sees how much trouble the agent is in. It is fitted offline
-(`stream_processors.value_fitting`) and kept in one file. The paper leaves the model open; this one is ours.
+(`springback.stream_processors.value_fitting`) and kept in one file. The paper leaves the model open; this one is ours.
 """
 
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
-
-from stream_processors.resilience.signals import N_EXCESS, Floats, Ints
-from stream_processors.resilience.value_model import StateFeatures
+from springback.stream_processors.resilience.signals import N_EXCESS, Floats, Ints
+from springback.stream_processors.resilience.value_model import StateFeatures
 
 NETWORK_SCHEMA_VERSION = 1
 MOST_HIDDEN_LAYERS = 2

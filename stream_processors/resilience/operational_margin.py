@@ -4,11 +4,19 @@ from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
-
-from stream_processors.resilience.aggregate_config import AggregateConfig, AutoThresholds, FamilyContract, Threshold
-from stream_processors.resilience.family_readings import ContractThresholds, ExtensibilityRatios, StressMargin
-from stream_processors.resilience.quantile_sketch import QuantileSketch
-from stream_processors.resilience.readings import EpisodeSummary
+from springback.stream_processors.resilience.aggregate_config import (
+    AggregateConfig,
+    AutoThresholds,
+    FamilyContract,
+    Threshold,
+)
+from springback.stream_processors.resilience.family_readings import (
+    ContractThresholds,
+    ExtensibilityRatios,
+    StressMargin,
+)
+from springback.stream_processors.resilience.quantile_sketch import QuantileSketch
+from springback.stream_processors.resilience.readings import EpisodeSummary
 
 EPSILON = 1e-9
 

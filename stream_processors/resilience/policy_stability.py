@@ -9,20 +9,24 @@ All slots of a batch are worked on together, and every sum goes step by step: wh
 from typing import NamedTuple
 
 import numpy as np
-
-from stream_processors.resilience.admission import Admission, Slot
-from stream_processors.resilience.advantage import exact_advantages, lagged_advantages
-from stream_processors.resilience.batch_scoring import BatchRows, ScoredRows
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.policy_state import WAITING_COLUMNS, LastStep, StabilityConfig, StabilityState
-from stream_processors.resilience.policy_sums import N_STABILITY, PolicySums, merge_policy
-from stream_processors.resilience.running_moments import Moments
-from stream_processors.resilience.runs import SlotRows, join_by_slot, run_begins
-from stream_processors.resilience.shaped_reward import shaped_rewards
-from stream_processors.resilience.signals import Bools, Floats, Ints
-from stream_processors.resilience.stage_baseline import CellKey
-from stream_processors.resilience.value_model import ValueModel
-from stream_processors.resilience.valued_rows import ValuedRows, value_rows
+from springback.stream_processors.resilience.admission import Admission, Slot
+from springback.stream_processors.resilience.advantage import exact_advantages, lagged_advantages
+from springback.stream_processors.resilience.batch_scoring import BatchRows, ScoredRows
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.policy_state import (
+    WAITING_COLUMNS,
+    LastStep,
+    StabilityConfig,
+    StabilityState,
+)
+from springback.stream_processors.resilience.policy_sums import N_STABILITY, PolicySums, merge_policy
+from springback.stream_processors.resilience.running_moments import Moments
+from springback.stream_processors.resilience.runs import SlotRows, join_by_slot, run_begins
+from springback.stream_processors.resilience.shaped_reward import shaped_rewards
+from springback.stream_processors.resilience.signals import Bools, Floats, Ints
+from springback.stream_processors.resilience.stage_baseline import CellKey
+from springback.stream_processors.resilience.value_model import ValueModel
+from springback.stream_processors.resilience.valued_rows import ValuedRows, value_rows
 
 _JUDGED, _POTENTIAL, _VALUE, _SPREAD = range(4)
 _PLACE = slice(4, 7)

@@ -2,9 +2,8 @@
 
 import msgspec
 import numpy as np
-
-from stream_processors.resilience.signals import Floats
-from stream_processors.resilience.stage_baseline import CellKey
+from springback.stream_processors.resilience.signals import Floats
+from springback.stream_processors.resilience.stage_baseline import CellKey
 
 WAITING_COLUMNS = 5
 """Of a waiting step: delta, spread, mode, b^p and b^q."""

@@ -8,9 +8,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-
-from stream_processors.resilience.running_moments import Moments, merge_groups
-from stream_processors.resilience.signals import Floats, Ints
+from springback.stream_processors.resilience.running_moments import Moments, merge_groups
+from springback.stream_processors.resilience.signals import Floats, Ints
 
 Cell = TypeVar("Cell", bound=Hashable)
 

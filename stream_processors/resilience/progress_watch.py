@@ -1,10 +1,9 @@
 """When each agent last got on: what tells one that is busy without getting anywhere (ours)."""
 
 import numpy as np
-
-from producers.step_table import StepTable
-from stream_processors.resilience.admission import Admission
-from stream_processors.resilience.runs import run_begins
+from springback.producers.step_table import StepTable
+from springback.stream_processors.resilience.admission import Admission
+from springback.stream_processors.resilience.runs import run_begins
 
 
 def watch_progress(table: StepTable, admission: Admission) -> None:

@@ -9,8 +9,7 @@ Units are in the names: `_s` is seconds. Steps are step numbers of the producer.
 from typing import Literal
 
 import msgspec
-
-from stream_processors.resilience.family_readings import READING_SCHEMA_VERSION, FamilyReading
+from springback.stream_processors.resilience.family_readings import READING_SCHEMA_VERSION, FamilyReading
 
 WindowState = Literal["open", "recovered", "unrecovered", "censored"]
 WindowCause = Literal["effort", "delay", "effort+delay"]

@@ -11,11 +11,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
-
-from stream_processors.resilience.materialised_baseline import AlarmBounds
-from stream_processors.resilience.readings import WindowCause
-from stream_processors.resilience.recovery_cost import Tally
-from stream_processors.resilience.signals import Floats
+from springback.stream_processors.resilience.materialised_baseline import AlarmBounds
+from springback.stream_processors.resilience.readings import WindowCause
+from springback.stream_processors.resilience.recovery_cost import Tally
+from springback.stream_processors.resilience.signals import Floats
 
 
 class WindowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

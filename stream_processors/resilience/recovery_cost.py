@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-
-from stream_processors.resilience.excess import CHANNELS, Intensity
-from stream_processors.resilience.materialised_baseline import CellEstimates
-from stream_processors.resilience.readings import ChannelCosts
-from stream_processors.resilience.signals import CYCLE, Floats, Ints
+from springback.stream_processors.resilience.excess import CHANNELS, Intensity
+from springback.stream_processors.resilience.materialised_baseline import CellEstimates
+from springback.stream_processors.resilience.readings import ChannelCosts
+from springback.stream_processors.resilience.signals import CYCLE, Floats, Ints
 
 COST_EPSILON = 1e-9
 

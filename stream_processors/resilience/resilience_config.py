@@ -3,12 +3,11 @@
 from typing import Literal
 
 import msgspec
-
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.anchor import AnchorGrid
-from stream_processors.resilience.policy_state import StabilityConfig
-from stream_processors.resilience.rebound_window import WindowConfig
-from stream_processors.resilience.stage_baseline import BaselineConfig
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.anchor import AnchorGrid
+from springback.stream_processors.resilience.policy_state import StabilityConfig
+from springback.stream_processors.resilience.rebound_window import WindowConfig
+from springback.stream_processors.resilience.stage_baseline import BaselineConfig
 
 
 class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,9 +10,8 @@ M2 is symmetric, so only its upper triangle is kept, row by row: symmetry holds 
 from dataclasses import dataclass
 
 import numpy as np
-
-from stream_processors.resilience.runs import run_begins
-from stream_processors.resilience.signals import Floats, Ints
+from springback.stream_processors.resilience.runs import run_begins
+from springback.stream_processors.resilience.signals import Floats, Ints
 
 
 def triangle(dimension: int) -> tuple[Ints, Ints]:

@@ -4,8 +4,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from stream_processors.resilience.signals import Bools, Floats, Ints
+from springback.stream_processors.resilience.signals import Bools, Floats, Ints
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

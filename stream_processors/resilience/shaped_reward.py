@@ -6,10 +6,9 @@ ours.
 """
 
 import numpy as np
-
-from stream_processors.resilience.materialised_baseline import CellEstimates
-from stream_processors.resilience.policy_state import StabilityConfig
-from stream_processors.resilience.signals import CYCLE, GAINS, Bools, Floats, Ints
+from springback.stream_processors.resilience.materialised_baseline import CellEstimates
+from springback.stream_processors.resilience.policy_state import StabilityConfig
+from springback.stream_processors.resilience.signals import CYCLE, GAINS, Bools, Floats, Ints
 
 PROGRESS_GAIN, RETRIES = GAINS.start, 3
 

@@ -9,10 +9,9 @@ import hashlib
 from typing import NamedTuple
 
 import msgspec
-
-from stream_processors.resilience.navigation_safety import kind_label
-from stream_processors.resilience.operational_margin import EPSILON
-from stream_processors.resilience.quantile_sketch import QuantileSketch
+from springback.stream_processors.resilience.navigation_safety import kind_label
+from springback.stream_processors.resilience.operational_margin import EPSILON
+from springback.stream_processors.resilience.quantile_sketch import QuantileSketch
 
 MAGNITUDE_MEMORY = 64
 UPPER_RANK = 0.95

@@ -8,13 +8,12 @@ from collections.abc import Iterable
 
 import msgspec
 import numpy as np
-
-from stream_processors.resilience.anchor import AnchorGrid
-from stream_processors.resilience.episode_memory import memory_mark
-from stream_processors.resilience.policy_sums import merge_policy, policy_matrix
-from stream_processors.resilience.readings import EpisodeKey
-from stream_processors.resilience.running_moments import Moments, merge_groups
-from stream_processors.resilience.signals import N_SAMPLE, Floats
+from springback.stream_processors.resilience.anchor import AnchorGrid
+from springback.stream_processors.resilience.episode_memory import memory_mark
+from springback.stream_processors.resilience.policy_sums import merge_policy, policy_matrix
+from springback.stream_processors.resilience.readings import EpisodeKey
+from springback.stream_processors.resilience.running_moments import Moments, merge_groups
+from springback.stream_processors.resilience.signals import N_SAMPLE, Floats
 
 BASELINE_SCHEMA_VERSION = 1
 CellKey = tuple[str, int, int]

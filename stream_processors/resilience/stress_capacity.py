@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
-
-from stream_processors.resilience.family_readings import CapacityFlag, StressMargin
-from stream_processors.resilience.quantiles import quantile
+from springback.stream_processors.resilience.family_readings import CapacityFlag, StressMargin
+from springback.stream_processors.resilience.quantiles import quantile
 
 
 class StressCapacity(NamedTuple):

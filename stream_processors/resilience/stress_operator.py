@@ -6,8 +6,8 @@ under `evolution`, from the agent itself: the paper treats both alike, how is ou
 
 from typing import Literal, NamedTuple
 
-from stream_processors.resilience.aggregate_config import FamilyContract
-from stream_processors.resilience.readings import EpisodeTraits
+from springback.stream_processors.resilience.aggregate_config import FamilyContract
+from springback.stream_processors.resilience.readings import EpisodeTraits
 
 EVOLUTION = "evolution"
 UNPERTURBED = ("", "none")

@@ -1,9 +1,8 @@
 """The tracker's state put into readings."""
 
 import msgspec
-
-from producers.frame_parts import NavigationOutcome
-from stream_processors.resilience.readings import (
+from springback.producers.frame_parts import NavigationOutcome
+from springback.stream_processors.resilience.readings import (
     AgentStatus,
     EpisodeBegun,
     EpisodeStatus,
@@ -14,8 +13,8 @@ from stream_processors.resilience.readings import (
     WindowReading,
     WindowState,
 )
-from stream_processors.resilience.recovery_cost import Tally
-from stream_processors.resilience.tracker_state import AgentState, OpenEpisode
+from springback.stream_processors.resilience.recovery_cost import Tally
+from springback.stream_processors.resilience.tracker_state import AgentState, OpenEpisode
 
 
 def window_state_at_end(outcome: Outcome) -> WindowState:

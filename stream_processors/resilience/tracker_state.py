@@ -1,18 +1,17 @@
 """What the episode tracker remembers of its agents: plain structs that MessagePack carries as they are."""
 
 import msgspec
-
-from stream_processors.resilience.policy_state import ReturnTraces, StabilityState
-from stream_processors.resilience.readings import (
+from springback.stream_processors.resilience.policy_state import ReturnTraces, StabilityState
+from springback.stream_processors.resilience.readings import (
     AgentCounts,
     ChannelCosts,
     EpisodeKey,
     EpisodeTraits,
     OpenWindow,
 )
-from stream_processors.resilience.rebound_window import DetectorState, UninterruptedSums
-from stream_processors.resilience.recovery_cost import Tally
-from stream_processors.resilience.stage_baseline import CellKey
+from springback.stream_processors.resilience.rebound_window import DetectorState, UninterruptedSums
+from springback.stream_processors.resilience.recovery_cost import Tally
+from springback.stream_processors.resilience.stage_baseline import CellKey
 
 TRACKER_SCHEMA_VERSION = 1
 

@@ -7,9 +7,8 @@ stage baseline learns; any other that can value states may stand in for it.
 from typing import NamedTuple, Protocol
 
 import numpy as np
-
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.signals import Floats, Ints
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.signals import Floats, Ints
 
 
 class StateFeatures(NamedTuple):

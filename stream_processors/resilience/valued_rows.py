@@ -3,16 +3,15 @@
 from typing import NamedTuple
 
 import numpy as np
-
-from stream_processors.resilience.admission import Admission
-from stream_processors.resilience.batch_scoring import BatchRows, ScoredRows
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.policy_state import StabilityConfig, StabilityState
-from stream_processors.resilience.recovery_cost import remaining_work
-from stream_processors.resilience.runs import join_by_slot
-from stream_processors.resilience.shaped_reward import judged
-from stream_processors.resilience.signals import Floats, Ints
-from stream_processors.resilience.value_model import StateFeatures, ValueModel
+from springback.stream_processors.resilience.admission import Admission
+from springback.stream_processors.resilience.batch_scoring import BatchRows, ScoredRows
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.policy_state import StabilityConfig, StabilityState
+from springback.stream_processors.resilience.recovery_cost import remaining_work
+from springback.stream_processors.resilience.runs import join_by_slot
+from springback.stream_processors.resilience.shaped_reward import judged
+from springback.stream_processors.resilience.signals import Floats, Ints
+from springback.stream_processors.resilience.value_model import StateFeatures, ValueModel
 
 
 class ValuedRows(NamedTuple):

@@ -4,7 +4,7 @@ They are each worker's own, told apart by Prometheus' `instance`: the exporter d
 `track_steps`, `learn_baselines` or `aggregate_families`. Counters begin at 0 with the worker.
 """
 
-from stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.metric_spec import MetricSpec
 
 STAGE = ("stage",)
 

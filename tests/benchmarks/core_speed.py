@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_encoding import encode_msgpack
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_table import ArrivedFrame, StepTable
+from springback.stream_processors.resilience.episode_tracker import EpisodeTracker
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.tracker_state import TrackerState
 
-from producers.frame_validation import tabulate
-from producers.step_frame import decode_frame, encode_msgpack
-from producers.step_table import ArrivedFrame, StepTable
-from stream_processors.resilience.episode_tracker import EpisodeTracker
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.tracker_state import TrackerState
 from tests.benchmarks.fleet_frames import fleet_baseline, fleet_frames
 
 BATCH_FRAMES: Final = 500

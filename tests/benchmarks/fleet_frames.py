@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-
-from producers.step_frame import EpisodeEnd, EpisodeHeader, StepColumn, StepFrame, TextColumn
-from stream_processors.in_memory_driver import learn_baseline
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import StageBaseline
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, StepColumn, StepFrame, TextColumn
+from springback.stream_processors.in_memory_driver import learn_baseline
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import StageBaseline
 
 EPISODE_STEPS = 200
 FAMILIES = 4

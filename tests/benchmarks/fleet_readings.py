@@ -4,14 +4,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from stream_processors.resilience.family_readings import (
+from springback.stream_processors.resilience.family_readings import (
     ContractThresholds,
     ExtensibilityRatios,
     FamilyReading,
     NavigationScores,
     StressMargin,
 )
-from stream_processors.resilience.readings import (
+from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     ChannelCosts,

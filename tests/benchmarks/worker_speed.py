@@ -18,14 +18,14 @@ from typing import Literal, NamedTuple
 
 import aiokafka  # type: ignore[import-untyped]
 import msgspec
+from springback.deploy.broker_choice import open_broker
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.errors import DeployError
+from springback.deploy.run_directory import run_directory
+from springback.producers.frame_encoding import encode_msgpack
+from springback.stream_processors.resilience.baseline_codec import dump_baseline
+from springback.stream_processors.topics import STEPS, declare_topics, topic_name
 
-from deploy.broker_choice import open_broker
-from deploy.child_process import ChildProcess
-from deploy.errors import DeployError
-from deploy.run_directory import run_directory
-from producers.step_frame import encode_msgpack
-from stream_processors.resilience.baseline_codec import dump_baseline
-from stream_processors.topics import STEPS, declare_topics, topic_name
 from tests.benchmarks.bare_worker import FORWARDED
 from tests.benchmarks.bare_worker import STAGE as BARE_STAGE
 from tests.benchmarks.fleet_frames import fleet_baseline, fleet_frames
@@ -153,7 +153,7 @@ class _Meter:
 
 def _run(kind: WorkerKind, at: _Surroundings, size: int, loaded: int, seconds: float) -> WorkerRun:
     ready_file = at.directory / f"{at.app_id}.ready"
-    command = [sys.executable, "-m", "deploy.cli", "worker", "--ready-file", str(ready_file)]
+    command = [sys.executable, "-m", "springback", "worker", "--ready-file", str(ready_file)]
     if kind == "bare":
         command = [sys.executable, "-m", "tests.benchmarks.bare_worker", str(ready_file)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPRINGBACK_")} | {

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-
-from dashboards.evaluation_report.report_numbers import ReportNumbers, report_numbers
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_aggregate import aggregate, monitors
-from stream_processors.resilience.readings import (
+from springback.dashboards.evaluation_report.report_numbers import ReportNumbers, report_numbers
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_aggregate import aggregate, monitors
+from springback.stream_processors.resilience.readings import (
     ChannelCosts,
     EpisodeKey,
     EpisodeSummary,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from springback.dashboards.evaluation_report.report_files import NUMBERS, PAGE, csv_texts, write_report
 
-from dashboards.evaluation_report.report_files import NUMBERS, PAGE, csv_texts, write_report
 from tests.dashboards.report_readings import fleet, numbers_of, summary_of
 
 

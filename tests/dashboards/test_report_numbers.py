@@ -6,13 +6,13 @@ from statistics import fmean
 import msgspec
 import numpy as np
 import pytest
+from springback.dashboards.evaluation_report.capacity_bootstrap import capacity_interval, margins_of
+from springback.dashboards.evaluation_report.method_signature import ALL_FAMILIES, AXES
+from springback.dashboards.evaluation_report.report_groups import groups_of
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
+from springback.stream_processors.resilience.family_aggregate import aggregate
+from springback.stream_processors.resilience.readings import ChannelCosts
 
-from dashboards.evaluation_report.capacity_bootstrap import capacity_interval, margins_of
-from dashboards.evaluation_report.method_signature import ALL_FAMILIES, AXES
-from dashboards.evaluation_report.report_groups import groups_of
-from stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
-from stream_processors.resilience.family_aggregate import aggregate
-from stream_processors.resilience.readings import ChannelCosts
 from tests.dashboards.report_readings import fleet, numbers_of, summary_of, window_of
 
 CONFIG = AggregateConfig()

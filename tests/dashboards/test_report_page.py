@@ -5,9 +5,9 @@ from collections import Counter
 from html.parser import HTMLParser
 
 import pytest
+from springback.dashboards.evaluation_report.report_page import report_page
+from springback.dashboards.evaluation_report.report_selection import MOST_PANELS
 
-from dashboards.evaluation_report.report_page import report_page
-from dashboards.evaluation_report.report_selection import MOST_PANELS
 from tests.dashboards.report_readings import HOSTILE, fleet, numbers_of, summary_of
 
 

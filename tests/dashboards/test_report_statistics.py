@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dashboards.evaluation_report.report_statistics import bootstrap, compare_ranks, correlate_ranks, mean, median
+from springback.dashboards.evaluation_report.report_statistics import (
+    bootstrap,
+    compare_ranks,
+    correlate_ranks,
+    mean,
+    median,
+)
 
 SAMPLES = st.lists(st.integers(0, 6).map(float), min_size=2, max_size=9)
 

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from springback.deploy import cli
+from springback.deploy.alert_files import AlertFiles, AlertFilesError
 
-from deploy import cli
-from deploy.alert_files import AlertFiles, AlertFilesError
 from tests.deploy.monitoring.monitoring_tools import output_of
+from tests.house import PACKAGE
 
-HOUSE = Path(cli.__file__).parent
+HOUSE = PACKAGE / "deploy"
 RULES = ["fleet_alerts.yml", "pipeline_alerts.yml"]
 NAMES = ["prometheus.yml", "recording_rules.yml", *RULES, "runbook.md", "alertmanager.yml"]
 

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
-
-from deploy.apache_kafka import ApacheKafka
-from deploy.broker_probe import cluster_id
-from deploy.errors import ChildFailedError, DeployError
-from deploy.free_port import free_port
+from springback.deploy.apache_kafka import ApacheKafka
+from springback.deploy.broker_probe import cluster_id
+from springback.deploy.errors import ChildFailedError, DeployError
+from springback.deploy.free_port import free_port
 
 pytestmark = pytest.mark.kafka
 
@@ -85,7 +84,7 @@ def test_another_port_is_taken_when_the_first_is_held(
     apache_kafka: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ports = [int(apache_kafka.rpartition(":")[2]), *(free_port() for _ in range(3))]
-    monkeypatch.setattr("deploy.broker_process.free_port", iter(ports).__next__)
+    monkeypatch.setattr("springback.deploy.broker_process.free_port", iter(ports).__next__)
     with ApacheKafka(tmp_path) as kafka:
         assert kafka.address != apache_kafka
         assert cluster_id(kafka.address) not in {None, cluster_id(apache_kafka)}

@@ -3,9 +3,8 @@ import struct
 import threading
 
 import pytest
-
-from deploy.broker_probe import cluster_id, split_address
-from deploy.free_port import free_port
+from springback.deploy.broker_probe import cluster_id, split_address
+from springback.deploy.free_port import free_port
 
 
 @pytest.mark.parametrize(

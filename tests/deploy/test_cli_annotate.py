@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
-
-from deploy.child_process import ChildProcess
-from deploy.local_stack import SPRINGBACK
-from sinks.grafana_connection import TOKEN_VARIABLE
-from stream_processors.resilience.readings import (
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.local_stack import SPRINGBACK
+from springback.sinks.grafana_connection import TOKEN_VARIABLE
+from springback.stream_processors.resilience.readings import (
     ChannelCosts,
     EpisodeKey,
     EpisodeTraits,
     WindowReading,
     encode_reading,
 )
-from stream_processors.topics import WINDOWS, declare_topics, topic_name
+from springback.stream_processors.topics import WINDOWS, declare_topics, topic_name
+
 from tests.sinks.grafana_stub import TOKEN, GrafanaStub, serve
 
 pytestmark = pytest.mark.broker

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from deploy import cli
-from producers.babyai_testbed.simulated_time import CostModel
-from producers.babyai_testbed.testbed_recording import record
+from springback.deploy import cli
+from springback.producers.babyai_testbed.simulated_time import CostModel
+from springback.producers.babyai_testbed.testbed_recording import record
 
 FAMILIES = ("navigation", "transportation")
 STRESSES = (0.0, 0.8)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from springback.dashboards import grafana_dashboards
+from springback.dashboards.grafana_dashboards import dashboard_files
+from springback.deploy.cli import main
+from springback.sinks.grafana_connection import TOKEN_VARIABLE
 
-from dashboards import grafana_dashboards
-from dashboards.grafana_dashboards import dashboard_files
-from deploy.cli import main
-from sinks.grafana_connection import TOKEN_VARIABLE
 from tests.sinks.grafana_stub import TOKEN, GrafanaStub, serve
 
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-from deploy import cli
+from springback.deploy import cli
 
 
 def test_a_key_wants_its_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

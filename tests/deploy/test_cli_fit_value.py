@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from deploy import cli
-from producers.recording_reader import read_frames
-from producers.recordings import habitat_twins
-from stream_processors.in_memory_driver import evaluate
-from stream_processors.resilience.network_value import load_network
-from stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.deploy import cli
+from springback.producers.recording_reader import read_frames
+from springback.producers.recordings import habitat_twins
+from springback.stream_processors.in_memory_driver import evaluate
+from springback.stream_processors.resilience.network_value import load_network
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
 pytest.importorskip("matplotlib")
 

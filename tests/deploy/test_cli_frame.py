@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from springback.deploy import cli
+from springback.deploy.command_app import build_app
+from springback.deploy.errors import BrokerUnavailableError
+from springback.stream_processors.errors import SettingsError
+from springback.stream_processors.resilience.baseline_codec import BaselineFormatError
 
-from deploy import cli
-from deploy.command_app import build_app
-from deploy.errors import BrokerUnavailableError
-from stream_processors.errors import SettingsError
-from stream_processors.resilience.baseline_codec import BaselineFormatError
+from tests.house import PACKAGE
 
 COMMANDS = (
     "demo",
@@ -46,7 +47,7 @@ def raised_in_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -
     def fail(*args: object, **kwargs: object) -> None:
         raise error
 
-    monkeypatch.setattr("producers.frame_schema.frame_schema", fail)
+    monkeypatch.setattr("springback.producers.frame_schema.frame_schema", fail)
 
 
 def test_help_names_every_command_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,11 +151,10 @@ def test_without_a_broker_it_says_so(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_it_runs_as_a_module(tmp_path: Path) -> None:
-    root = str(Path(cli.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-m", "deploy.cli", "schema"],
+        [sys.executable, "-m", "springback", "schema"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
         capture_output=True,
         text=True,
         timeout=60,

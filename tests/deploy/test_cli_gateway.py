@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from springback.deploy import cli
 
-from deploy import cli
 from tests.deploy.process_checks import becomes_true
+from tests.house import ROOT
 from tests.producers.gateway_checks import frame_of
 
-ROOT = Path(cli.__file__).parents[1]
 EXAMPLE = ROOT / "producers" / "gateway" / "send_frames.cpp"
 TOKEN = "a-token-of-this-test-0001"
 DEADLINE_S = 30.0
@@ -59,7 +59,7 @@ def start(tmp_path: Path, embedded_broker: str, processes: list[subprocess.Popen
         ]
         processes.append(
             subprocess.Popen(
-                [sys.executable, "-m", "deploy.cli", *command, *options],
+                [sys.executable, "-m", "springback", *command, *options],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

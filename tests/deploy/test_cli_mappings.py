@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+from springback.deploy import cli
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_parts import StepFrame
 
-from deploy import cli
-from producers.step_frame import StepFrame, decode_frame
 from tests.producers import robot_logs
 from tests.producers.recording_writers import MISSIONS, SAID, STEPS
 
@@ -84,7 +85,7 @@ def test_a_format_without_its_package_says_what_to_install(
 
     path = tmp_path / "table"
     robot_logs.write_parquet(path, robot_logs.rows(SAID))
-    monkeypatch.delitem(sys.modules, "producers.recording_formats.parquet_rows", raising=False)
+    monkeypatch.delitem(sys.modules, "springback.producers.recording_formats.parquet_rows", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert cli.main(["evaluate", "--mapping", str(mapping), str(path)]) == 2
     assert 'pip install "springback[recordings]"' in capsys.readouterr().err

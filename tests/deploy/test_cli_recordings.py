@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
-
-from deploy import cli
-from deploy.free_port import free_port
-from producers.recordings import habitat_twins
-from producers.step_frame import decode_frame
+from springback.deploy import cli
+from springback.deploy.free_port import free_port
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.recordings import habitat_twins
 
 EPISODE_KEYS = {"agent", "session", "episode", "family", "stress", "outcome", "steps", "recovery_cost", "windows"}
 WINDOW_KEYS = {

@@ -8,10 +8,9 @@ from collections import defaultdict
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
-
-from deploy.demo import DemoSource, run_demo
-from deploy.free_port import free_port
-from stream_processors.family_table import FamilyRow
+from springback.deploy.demo import DemoSource, run_demo
+from springback.deploy.free_port import free_port
+from springback.stream_processors.family_table import FamilyRow
 
 
 class MetricsWatcher(threading.Thread):

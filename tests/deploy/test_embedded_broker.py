@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
-
-from deploy.broker_probe import cluster_id
-from deploy.embedded_broker import EmbeddedBroker
-from deploy.errors import ChildFailedError, MissingToolError
-from deploy.free_port import free_port
+from springback.deploy.broker_probe import cluster_id
+from springback.deploy.embedded_broker import EmbeddedBroker
+from springback.deploy.errors import ChildFailedError, MissingToolError
+from springback.deploy.free_port import free_port
 
 pytestmark = pytest.mark.broker
 
@@ -52,7 +51,7 @@ def test_another_port_is_taken_when_the_first_is_held(
     embedded_broker: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     free_ports = iter([int(embedded_broker.rpartition(":")[2]), free_port()])
-    monkeypatch.setattr("deploy.broker_process.free_port", lambda: next(free_ports))
+    monkeypatch.setattr("springback.deploy.broker_process.free_port", lambda: next(free_ports))
     with EmbeddedBroker(tmp_path) as broker:
         assert broker.address != embedded_broker
         assert "AddrInUse" in (tmp_path / "embedded-broker.log").read_text()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy import cli
+from tests.house import ROOT
 
-SCRIPT = Path(cli.__file__).with_name("ensure_tools.sh")
+SCRIPT = ROOT / "deploy" / "ensure_tools.sh"
 NEEDED = ("bash", "sed", "cut", "paste", "grep", "head")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="a shell script")
 

@@ -1,9 +1,8 @@
 import io
 
 from rich.console import Console
-
-from deploy.family_table_view import family_table_view
-from stream_processors.family_table import FamilyRow
+from springback.deploy.family_table_view import family_table_view
+from springback.stream_processors.family_table import FamilyRow
 
 
 def shown(family: str, method: str = "default") -> str:

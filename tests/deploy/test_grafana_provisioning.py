@@ -1,14 +1,13 @@
 """The provisioning files are those that the dashboards and their documents rely on."""
 
-from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
+from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE, DATA_SOURCE_UID
+from springback.dashboards.grafana_publisher import DATA_SOURCE_NAME
 
-from dashboards.grafana_parts.panel_kinds import DATA_SOURCE, DATA_SOURCE_UID
-from dashboards.grafana_publisher import DATA_SOURCE_NAME
+from tests.house import ROOT
 
-ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "grafana"
 
 

@@ -2,9 +2,8 @@ import threading
 from pathlib import Path
 
 import pytest
-
-from deploy.errors import DeployError, MissingToolError
-from deploy.kafka_distribution import KAFKA_VERSION, find_java, kafka_jars
+from springback.deploy.errors import DeployError, MissingToolError
+from springback.deploy.kafka_distribution import KAFKA_VERSION, find_java, kafka_jars
 
 # Stands in for Maven: puts one jar where it is told to, and notes that it was called.
 FAKE_MAVEN = r"""#!/bin/sh

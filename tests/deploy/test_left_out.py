@@ -1,7 +1,7 @@
 """What could not be read of a recording: shown as far as a person would read it, counted whole."""
 
-from deploy.commands.left_out import LeftOut
-from producers.recording_reader import UnreadablePart
+from springback.deploy.commands.left_out import LeftOut
+from springback.producers.recording_reader import UnreadablePart
 
 
 def told_of(parts: int) -> list[str]:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
+from springback.deploy.broker_probe import cluster_id
+from springback.deploy.errors import ChildFailedError, DeployError
+from springback.deploy.local_stack import LocalStack
+from springback.stream_processors.settings import WorkerSettings
 
-from deploy.broker_probe import cluster_id
-from deploy.errors import ChildFailedError, DeployError
-from deploy.local_stack import LocalStack
-from stream_processors.settings import WorkerSettings
 from tests.deploy.process_checks import becomes_true, exists
 
 pytestmark = pytest.mark.broker
@@ -46,7 +46,7 @@ time.sleep(600)
 PARENT = """
 import json, sys, time
 from pathlib import Path
-from deploy.local_stack import LocalStack
+from springback.deploy.local_stack import LocalStack
 with LocalStack(program=json.loads(sys.argv[1]), logs=Path(sys.argv[2])) as stack:
     pids = [stack.worker_pid, stack._child("export").pid, stack._broker.pid]
     print(json.dumps([*pids, stack.broker_address]), flush=True)

@@ -4,13 +4,12 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from deploy.errors import DeployError
-from deploy.run_directory import log_directory, run_directory
+from springback.deploy.errors import DeployError
+from springback.deploy.run_directory import log_directory, run_directory
 
 OWNER = """
 import sys, time
-from deploy.run_directory import run_directory
+from springback.deploy.run_directory import run_directory
 with run_directory("killed") as path:
     (path / "data").mkdir()
     (path / "data" / "file").write_text("x")
@@ -57,7 +56,7 @@ def test_a_directory_of_somebody_else_is_refused(monkeypatch: pytest.MonkeyPatch
     with run_directory("test"):
         pass
     uids = iter([os.getuid(), -1])
-    monkeypatch.setattr("deploy.run_directory.os.getuid", lambda: next(uids))
+    monkeypatch.setattr("springback.deploy.run_directory.os.getuid", lambda: next(uids))
     with pytest.raises(PermissionError, match="belongs to another user"), run_directory("test"):
         pass
 

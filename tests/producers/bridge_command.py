@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
-
-from deploy.child_process import ChildProcess
-from producers.step_frame import StepFrame, decode_frame
+from springback.deploy.child_process import ChildProcess
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_parts import StepFrame
 
 DEADLINE_S = 60.0
 _COMMAND = (sys.executable, "-c", "import sys; from deploy import cli; sys.exit(cli.main())", "bridge")

@@ -4,9 +4,9 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from producers.step_frame import StepFrame
-from stream_processors.in_memory_driver import Evaluation, evaluate
-from stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.producers.frame_parts import StepFrame
+from springback.stream_processors.in_memory_driver import Evaluation, evaluate
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
 REFERENCES, DISTURBED = 4, 2
 EPISODES = REFERENCES + DISTURBED

@@ -7,13 +7,13 @@ from typing import Any
 
 import aiohttp
 import numpy as np
-
-from producers.gateway.frame_admission import AdmittedFrame
-from producers.gateway.gateway_app import GatewayApp
-from producers.gateway.gateway_metrics import GatewayMetrics
-from producers.gateway.gateway_options import GatewayOptions
-from producers.gateway.gateway_server import serve_gateway, start_speaking
-from producers.step_frame import EpisodeHeader, StepFrame, encode_json
+from springback.producers.frame_encoding import encode_json
+from springback.producers.frame_parts import EpisodeHeader, StepFrame
+from springback.producers.gateway.frame_admission import AdmittedFrame
+from springback.producers.gateway.gateway_app import GatewayApp
+from springback.producers.gateway.gateway_metrics import GatewayMetrics
+from springback.producers.gateway.gateway_options import GatewayOptions
+from springback.producers.gateway.gateway_server import serve_gateway, start_speaking
 
 JSON = {"Content-Type": "application/json"}
 

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from producers.frame_building import ReportedEnd, ReportedStep
-from producers.mapped_episodes import EpisodeAssembler, MappedReport, TimedMessage
-from producers.signal_mapping import parse_mapping
+from springback.producers.frame_building import ReportedEnd, ReportedStep
+from springback.producers.mapped_episodes import EpisodeAssembler, MappedReport
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.signal_mapping import parse_mapping
 
 T0 = 1_790_000_000.0
 

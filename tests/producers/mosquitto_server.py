@@ -6,9 +6,9 @@ import socket
 from pathlib import Path
 
 import pytest
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.free_port import free_port
 
-from deploy.child_process import ChildProcess
-from deploy.free_port import free_port
 from tests.deploy.process_checks import becomes_true
 
 STARTED_S = 10.0

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import mcap.writer
+from springback.producers.frame_parts import StepFrame, TextColumn
+from springback.producers.mapped_recordings import read_recordings
+from springback.producers.recording_reader import UnreadablePart
+from springback.producers.signal_mapping import SignalMapping, parse_mapping
 
-from producers.mapped_recordings import read_recordings
-from producers.recording_reader import UnreadablePart
-from producers.signal_mapping import SignalMapping, parse_mapping
-from producers.step_frame import StepFrame, TextColumn
 from tests.producers import robot_logs
 
 Written = tuple[Path, SignalMapping]

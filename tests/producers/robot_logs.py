@@ -16,8 +16,7 @@ from mcap_ros2.writer import Writer as Ros2McapWriter
 from rosbags.rosbag1 import Writer as Bag1Writer
 from rosbags.rosbag2 import Writer as Bag2Writer
 from rosbags.typesys import Stores, get_typestore
-
-from producers.signal_mapping import SignalMapping, parse_mapping
+from springback.producers.signal_mapping import SignalMapping, parse_mapping
 
 START_S = 1_790_000_000.0
 CLEAN, STRESSED = 12, 4

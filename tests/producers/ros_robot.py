@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.free_port import free_port
 
-from deploy.child_process import ChildProcess
-from deploy.free_port import free_port
 from tests.deploy.process_checks import becomes_true
 
 STARTED_S = 20.0
@@ -56,7 +56,7 @@ string id
 
 _ROBOT = """
 import json, sys
-from producers.ros_imports import import_rospy
+from springback.producers.ros_imports import import_rospy
 rospy = import_rospy()
 import genpy
 from genpy.dynamic import generate_dynamic

@@ -9,16 +9,15 @@ from minigrid.core import world_object
 from minigrid.core.actions import Actions
 from minigrid.envs.babyai.core import verifier as mission_verifier
 from minigrid.utils import baby_ai_bot
-
-from producers.babyai_testbed.level_disturbances import make_disturbance
-from producers.babyai_testbed.level_making import make_level
-from producers.babyai_testbed.mission_beliefs import MissionBeliefs
-from producers.babyai_testbed.mission_progress import MissionProgress, cell_of
-from producers.babyai_testbed.planning_bot import PlanLostError, PlanningBot
-from producers.babyai_testbed.recovering_agent import RecoveringAgent
-from producers.babyai_testbed.simulated_time import CostModel
-from producers.babyai_testbed.task_families import FAMILIES
-from producers.perturbations.severity import (
+from springback.producers.babyai_testbed.level_disturbances import make_disturbance
+from springback.producers.babyai_testbed.level_making import make_level
+from springback.producers.babyai_testbed.mission_beliefs import MissionBeliefs
+from springback.producers.babyai_testbed.mission_progress import MissionProgress, cell_of
+from springback.producers.babyai_testbed.planning_bot import PlanLostError, PlanningBot
+from springback.producers.babyai_testbed.recovering_agent import RecoveringAgent
+from springback.producers.babyai_testbed.simulated_time import CostModel
+from springback.producers.babyai_testbed.task_families import FAMILIES
+from springback.producers.perturbations.severity import (
     PERTURBATION_KINDS,
     action_slip,
     checked_severity,

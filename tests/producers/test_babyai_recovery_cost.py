@@ -3,12 +3,11 @@
 from statistics import fmean
 
 import pytest
-
-from producers.babyai_testbed.task_families import FAMILIES
-from producers.babyai_testbed.testbed_recording import record
-from producers.recording_reader import read_frames
-from stream_processors.in_memory_driver import evaluate
-from stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.producers.babyai_testbed.task_families import FAMILIES
+from springback.producers.babyai_testbed.testbed_recording import record
+from springback.producers.recording_reader import read_frames
+from springback.stream_processors.in_memory_driver import evaluate
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
 EPISODES = 24
 

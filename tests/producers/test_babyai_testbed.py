@@ -6,19 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from producers.babyai_testbed.episode_plan import plan_episodes
-from producers.babyai_testbed.episode_play import DEFAULT_START_S, PlayedStep, play
-from producers.babyai_testbed.simulated_time import CostModel
-from producers.babyai_testbed.task_families import FAMILIES, Task, task_sequence
-from producers.babyai_testbed.testbed_recording import record
-from producers.frame_validation import tabulate
-from producers.perturbations.severity import PERTURBATION_KINDS, PerturbationKind
-from producers.recording_publisher import MemoryPublisher
-from producers.recording_reader import read_frames
-from producers.step_emitter import StepEmitter
-from producers.step_frame import StepFrame
-from producers.step_table import ArrivedFrame
+from springback.producers.babyai_testbed.episode_plan import plan_episodes
+from springback.producers.babyai_testbed.episode_play import DEFAULT_START_S, PlayedStep, play
+from springback.producers.babyai_testbed.simulated_time import CostModel
+from springback.producers.babyai_testbed.task_families import FAMILIES, Task, task_sequence
+from springback.producers.babyai_testbed.testbed_recording import record
+from springback.producers.frame_parts import StepFrame
+from springback.producers.frame_validation import tabulate
+from springback.producers.perturbations.severity import PERTURBATION_KINDS, PerturbationKind
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.recording_reader import read_frames
+from springback.producers.step_emitter import StepEmitter
+from springback.producers.step_table import ArrivedFrame
 
 EPISODES = 20
 
@@ -212,14 +211,14 @@ def test_a_recording_is_not_written_over_another(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_the_import_says_what_to_install() -> None:
-    code = "import sys; sys.modules['minigrid'] = None; import producers.babyai_testbed.episode_play"
+    code = "import sys; sys.modules['minigrid'] = None; import springback.producers.babyai_testbed.episode_play"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "springback[babyai]"' in result.stderr
 
 
 def test_nothing_is_printed_and_nothing_is_warned_of(tmp_path: Path) -> None:
     code = f"""
-from producers.babyai_testbed.testbed_recording import record
+from springback.producers.babyai_testbed.testbed_recording import record
 record({str(tmp_path / "r.jsonl")!r}, episodes=2, stresses=[0.0])
 """
     result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)

@@ -6,15 +6,16 @@ import threading
 from pathlib import Path
 
 import pytest
+from springback.deploy import cli
+from springback.producers.bridge_inbox import ArrivedMessage, BridgeInbox
+from springback.producers.bridge_options import BridgeOptionError, bridge_settings
+from springback.producers.ros_bridge import RosSettings
+from springback.producers.ros_imports import MissingRosError, import_rclpy, import_rospy
+from springback.producers.signal_mapping import parse_mapping
 
-from deploy import cli
-from producers.bridge_inbox import ArrivedMessage, BridgeInbox
-from producers.bridge_options import BridgeOptionError, bridge_settings
-from producers.ros_bridge import RosSettings
-from producers.ros_imports import MissingRosError, import_rclpy, import_rospy
-from producers.signal_mapping import parse_mapping
+from tests.house import ROOT
 
-README = Path(__file__).parents[2] / "producers" / "README.md"
+README = ROOT / "producers" / "README.md"
 MINE = """
 agent = "r7"
 header = { family = "delivery" }
@@ -92,7 +93,7 @@ def test_the_command_without_ros_is_bad_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "rclpy", None)
-    monkeypatch.setattr("stream_processors.service_log.configure_logging", lambda: None)
+    monkeypatch.setattr("springback.stream_processors.service_log.configure_logging", lambda: None)
     recording = str(tmp_path / "out.jsonl")
     assert cli.main(["bridge", "ros", "--mapping", "nav2", "-o", "version=2", "--record", recording]) == 2
     assert "rclpy cannot be imported by" in capsys.readouterr().err

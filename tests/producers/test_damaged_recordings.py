@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
+from springback.producers.recording_formats.open_recording import MOST_TOPICS_NAMED, OpenRecording
+from springback.producers.recording_formats.rosbag2_messages import bag_files
 
-from producers.recording_formats.open_recording import MOST_TOPICS_NAMED, OpenRecording
-from producers.recording_formats.rosbag2_messages import bag_files
 from tests.producers import robot_logs
 from tests.producers.recording_writers import (
     SAID,

@@ -4,10 +4,9 @@ import threading
 from collections import deque
 
 import pytest
-
-from producers.delivery_window import DeliveryWindow
-from producers.errors import FrameRefusedError, PublishError
-from producers.frame_publisher import OnDone
+from springback.producers.delivery_window import DeliveryWindow
+from springback.producers.errors import FrameRefusedError, PublishError
+from springback.producers.frame_publisher import OnDone
 
 
 class SlowKafka:

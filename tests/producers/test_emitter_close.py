@@ -1,10 +1,9 @@
 import os
 
 import pytest
-
-from producers.errors import EmitterStateError
-from producers.recording_publisher import MemoryPublisher
-from producers.step_emitter import StepEmitter
+from springback.producers.errors import EmitterStateError
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.step_emitter import StepEmitter
 
 
 @pytest.fixture

@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from producers.errors import FrameRefusedError, PublishError
-from producers.frame_passage import MOST_FRAMES, FramePassage
-from producers.frame_publisher import OnDone
+from springback.producers.errors import FrameRefusedError, PublishError
+from springback.producers.frame_passage import MOST_FRAMES, FramePassage
+from springback.producers.frame_publisher import OnDone
 
 
 class Kafka:

@@ -7,19 +7,13 @@ import msgspec
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-from producers.frame_validation import ArrivedFrame, tabulate
-from producers.step_columns import MAX_TEXT, STEP_COLUMNS, is_absent
-from producers.step_frame import (
-    ABSENT,
-    EpisodeHeader,
-    StepFrame,
-    TextColumn,
-    UnreadableFrameError,
-    decode_frame,
-    encode_json,
-    encode_msgpack,
-)
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_encoding import encode_json, encode_msgpack
+from springback.producers.frame_parts import EpisodeHeader, StepFrame, TextColumn
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_columns import ABSENT, MAX_TEXT, STEP_COLUMNS, is_absent
+from springback.producers.step_table import ArrivedFrame
 
 HEADER = {"agent": "r", "episode": "1", "family": "f"}
 STEPS = {"episode": [0, 0], "step": [1, 2], "progress": [0.1, 0.2]}

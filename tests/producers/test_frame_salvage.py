@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-
-from producers.frame_validation import ArrivedFrame, StepTable, tabulate
-from producers.step_frame import decode_frame
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_table import ArrivedFrame, StepTable
 
 NOW = 1_790_000_000.0
 HEADER = {"agent": "r", "episode": "1", "family": "f"}

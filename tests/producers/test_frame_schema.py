@@ -1,14 +1,14 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+from springback.producers.frame_schema import frame_schema
+from springback.producers.step_columns import STEP_COLUMNS
 
-from producers.frame_schema import frame_schema
-from producers.step_columns import STEP_COLUMNS
+from tests.house import DATA
 
-FRAME = json.loads((Path(__file__).parents[1] / "data" / "step_frame.v1.json").read_bytes())
+FRAME = json.loads((DATA / "step_frame.v1.json").read_bytes())
 FRAME["steps"] |= {"risk": [0.0, 0.2, None], "violation": [0, 0, 1]}
 
 

@@ -1,9 +1,8 @@
 import threading
 
 import pytest
-
-from producers.recording_publisher import MemoryPublisher
-from producers.step_emitter import StepEmitter
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.step_emitter import StepEmitter
 
 
 def test_a_publisher_that_cannot_flush_is_closed_all_the_same() -> None:

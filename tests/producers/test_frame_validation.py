@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from producers.frame_validation import ArrivedFrame, RejectedRow, StepTable, tabulate
-from producers.step_frame import (
-    ABSENT,
-    EpisodeEnd,
-    EpisodeHeader,
-    NavigationOutcome,
-    StepFrame,
-    TextColumn,
-)
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, NavigationOutcome, StepFrame, TextColumn
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_columns import ABSENT
+from springback.producers.step_table import ArrivedFrame, RejectedRow, StepTable
 
 NOW = 1_790_000_000.0
 HEADER = EpisodeHeader(agent="r", episode="1", family="f")

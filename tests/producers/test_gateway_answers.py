@@ -7,10 +7,10 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from springback.producers.frame_schema import frame_schema
+from springback.producers.gateway.gateway_app import GatewayApp
+from springback.producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED
 
-from producers.frame_schema import frame_schema
-from producers.gateway.gateway_app import GatewayApp
-from producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED
 from tests.producers.gateway_checks import JSON, FakeDelivery, frame_of, gateway_without_kafka
 
 TOKEN = "0123456789abcdef"

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from producers.gateway.frame_admission import RECORD_OVERHEAD, admit
-from producers.gateway.gateway_errors import RequestRefusedError
-from producers.gateway.request_bodies import JSON, JSON_LINES, MESSAGE_PACK, BodyReader, frames_in
-from producers.step_frame import EpisodeHeader, StepFrame, encode_json, encode_msgpack
+from springback.producers.frame_encoding import encode_json, encode_msgpack
+from springback.producers.frame_parts import EpisodeHeader, StepFrame
+from springback.producers.gateway.frame_admission import RECORD_OVERHEAD, admit
+from springback.producers.gateway.gateway_errors import RequestRefusedError
+from springback.producers.gateway.request_bodies import JSON, JSON_LINES, MESSAGE_PACK, BodyReader, frames_in
 
 FRAME = StepFrame(
     producer="robot-7",

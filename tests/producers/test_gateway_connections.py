@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from springback.producers.gateway import gateway_app
+from springback.producers.gateway.frame_admission import Admission, admit
+from springback.producers.gateway.gateway_app import GatewayApp
 
-from producers.gateway import gateway_app
-from producers.gateway.frame_admission import Admission, admit
-from producers.gateway.gateway_app import GatewayApp
 from tests.producers.gateway_checks import FakeDelivery, frame_of, gateway_without_kafka
 
 SECRET = b"GET / HTTP/1.1\r\nAuthorization: Bearer 0123\x00\r\n\r\n"

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import aiohttp
 import aiokafka  # type: ignore[import-untyped]
 import pytest
+from springback.deploy.apache_kafka import ApacheKafka
+from springback.deploy.errors import MissingToolError
+from springback.producers.gateway.frame_admission import RECORD_OVERHEAD
+from springback.stream_processors.topics import declare_topics
 
-from deploy.apache_kafka import ApacheKafka
-from deploy.errors import MissingToolError
-from producers.gateway.frame_admission import RECORD_OVERHEAD
-from stream_processors.topics import declare_topics
 from tests.producers.gateway_checks import JSON, frame_of, gateway_on, stop_gateway, until_ready
 
 LINES = {"Content-Type": "application/x-ndjson"}

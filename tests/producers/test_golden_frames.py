@@ -10,25 +10,17 @@ To write the golden files anew, after a change of the contract that was meant, r
 """
 
 import json
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_encoding import encode_json, encode_msgpack
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, NavigationOutcome, StepFrame, TextColumn
+from springback.producers.step_columns import ABSENT
 
-from producers.step_frame import (
-    ABSENT,
-    EpisodeEnd,
-    EpisodeHeader,
-    NavigationOutcome,
-    StepFrame,
-    TextColumn,
-    decode_frame,
-    encode_json,
-    encode_msgpack,
-)
+from tests.house import DATA
 
-DATA = Path(__file__).parents[1] / "data"
 GOLDEN = StepFrame(
     producer="robot-7",
     session="2026-11-30T08:00:00Z-3f2a",

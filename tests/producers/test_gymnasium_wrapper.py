@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import Autoreset, TimeLimit
-
-from producers.errors import SignalError
-from producers.gymnasium_wrapper import SpringbackWrapper
-from producers.recording_publisher import MemoryPublisher
-from producers.signal_hooks import SignalHooks
-from producers.step_emitter import StepEmitter
-from producers.step_frame import EpisodeEnd, EpisodeHeader
+from springback.producers.errors import SignalError
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader
+from springback.producers.gymnasium_wrapper import SpringbackWrapper
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.signal_hooks import SignalHooks
+from springback.producers.step_emitter import StepEmitter
 
 NOW_S = 1_800_000_000.0
 

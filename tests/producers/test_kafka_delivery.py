@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaTimeoutError, MessageSizeTooLargeError  # type: ignore[import-untyped]
-
-from producers.gateway.frame_admission import AdmittedFrame
-from producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED, KafkaDelivery
+from springback.producers.gateway.frame_admission import AdmittedFrame
+from springback.producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED, KafkaDelivery
 
 
 class FakeProducer:

@@ -4,12 +4,12 @@ import uuid
 
 import pytest
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
-
-from deploy.free_port import free_port
-from producers.errors import FrameRefusedError, PublishError
-from producers.kafka_publisher import KafkaPublisher
-from producers.step_emitter import StepEmitter
-from producers.step_frame import StepFrame, decode_frame
+from springback.deploy.free_port import free_port
+from springback.producers.errors import FrameRefusedError, PublishError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_parts import StepFrame
+from springback.producers.kafka_publisher import KafkaPublisher
+from springback.producers.step_emitter import StepEmitter
 
 
 async def _read(address: str, topic: str, steps: int) -> list[tuple[bytes, StepFrame]]:
@@ -80,7 +80,7 @@ def test_whatever_the_client_fails_on_is_told_and_takes_no_room(
         message = "no certificate there"
         raise FileNotFoundError(message)
 
-    monkeypatch.setattr("producers.kafka_publisher._connect", connect)
+    monkeypatch.setattr("springback.producers.kafka_publisher._connect", connect)
     publisher = KafkaPublisher(embedded_broker, buffer_bytes=100)
     answers: list[Exception | None] = []
     for _ in range(2):

@@ -2,8 +2,9 @@
 
 import math
 
-from producers.frame_building import ReportedEnd
-from producers.frame_parts import NavigationOutcome
+from springback.producers.frame_building import ReportedEnd
+from springback.producers.frame_parts import NavigationOutcome
+
 from tests.producers.mapped_play import EVENTS, GAPS, Play, pose
 
 ORDERS = """

@@ -4,11 +4,13 @@ import math
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from springback.producers.frame_building import ReportedStep, build_frame
+from springback.producers.frame_validation import tabulate
+from springback.producers.mapped_episodes import EpisodeAssembler, SessionClosed
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.signal_mapping import parse_mapping
+from springback.producers.step_table import ArrivedFrame
 
-from producers.frame_building import ReportedStep, build_frame
-from producers.frame_validation import ArrivedFrame, tabulate
-from producers.mapped_episodes import EpisodeAssembler, SessionClosed, TimedMessage
-from producers.signal_mapping import parse_mapping
 from tests.producers.mapped_play import EVENTS, T0, Play, pose, stamp
 
 ODD = st.one_of(

@@ -4,11 +4,12 @@ import itertools
 import math
 
 import pytest
+from springback.producers.frame_building import ReportedEnd
+from springback.producers.mapped_episodes import EpisodeAssembler, SessionClosed
+from springback.producers.mapping_parts.reorder_buffer import MOST_HELD, ReorderBuffer
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.signal_mapping import parse_mapping
 
-from producers.frame_building import ReportedEnd
-from producers.mapped_episodes import EpisodeAssembler, SessionClosed, TimedMessage
-from producers.mapping_parts.reorder_buffer import MOST_HELD, ReorderBuffer
-from producers.signal_mapping import parse_mapping
 from tests.producers.mapped_play import EVENTS, GAPS, T0, Play, pose, stamp
 
 

@@ -8,17 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from springback import producers
+from springback.producers.errors import MappingError
+from springback.producers.mapped_recordings import STEPS_PER_FRAME, check_without_mapping, read_recordings
+from springback.producers.missing_extra import MissingExtraError
+from springback.producers.recorded_frames import RecordedFrames
+from springback.producers.recording_reader import UnreadablePart
+from springback.producers.signal_mapping import parse_mapping
+from springback.producers.sources import Source
+from springback.stream_processors import in_memory_driver
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
-import producers
-from producers.errors import MappingError
-from producers.mapped_recordings import STEPS_PER_FRAME, check_without_mapping, read_recordings
-from producers.missing_extra import MissingExtraError
-from producers.recorded_frames import RecordedFrames
-from producers.recording_reader import UnreadablePart
-from producers.signal_mapping import parse_mapping
-from producers.sources import Source
-from stream_processors import in_memory_driver
-from stream_processors.resilience.resilience_config import ResilienceConfig
 from tests.producers import robot_logs
 from tests.producers.recording_writers import (
     MESSAGES,

@@ -4,11 +4,11 @@ import math
 import time
 
 import pytest
+from springback.producers.mapping_parts.plain_values import seconds_of
+from springback.producers.mapping_parts.reorder_buffer import ReorderBuffer
+from springback.producers.mapping_parts.session_clock import SessionClock
+from springback.producers.mapping_parts.time_jumps import TimeJumps
 
-from producers.mapping_parts.plain_values import seconds_of
-from producers.mapping_parts.reorder_buffer import ReorderBuffer
-from producers.mapping_parts.session_clock import SessionClock
-from producers.mapping_parts.time_jumps import TimeJumps
 from tests.producers.mapped_play import EVENTS, GAPS, T0, Play, pose, stamp
 
 LAGGING = 'time = "header"\n' + GAPS.replace("progress", 'risk = { topic = "q", field = "x" }, progress')

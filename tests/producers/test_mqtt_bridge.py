@@ -11,14 +11,15 @@ from typing import Any
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
+from springback.producers.bridge_options import BridgeOptionError
+from springback.producers.errors import PublishError
+from springback.producers.frame_encoding import encode_json
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, StepFrame
+from springback.producers.frame_publisher import FramePublisher
+from springback.producers.mqtt_bridge import MqttBridge, MqttBridgeSettings, payload_value, run_mqtt_bridge
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.signal_mapping import SignalMapping, parse_mapping
 
-from producers.bridge_options import BridgeOptionError
-from producers.errors import PublishError
-from producers.frame_publisher import FramePublisher
-from producers.mqtt_bridge import MqttBridge, MqttBridgeSettings, payload_value, run_mqtt_bridge
-from producers.recording_publisher import MemoryPublisher
-from producers.signal_mapping import SignalMapping, parse_mapping
-from producers.step_frame import EpisodeEnd, EpisodeHeader, StepFrame, encode_json
 from tests.deploy.process_checks import becomes_true
 from tests.producers.fleet_episodes import (
     CYCLE_S,

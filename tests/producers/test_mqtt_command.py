@@ -8,12 +8,13 @@ from pathlib import Path
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
+from springback.deploy import cli
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_encoding import encode_json
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.step_emitter import StepEmitter
+from springback.stream_processors.topics import STEPS, declare_topics
 
-from deploy import cli
-from producers.recording_publisher import MemoryPublisher
-from producers.step_emitter import StepEmitter
-from producers.step_frame import decode_frame, encode_json
-from stream_processors.topics import STEPS, declare_topics
 from tests.producers.bridge_command import BridgeCommand, arriving_frames
 from tests.producers.fleet_episodes import (
     CYCLE_S,
@@ -140,7 +141,7 @@ def test_a_bridge_that_is_killed_in_the_midst_loses_no_frame(tmp_path: Path, emb
 def test_a_broker_that_refuses_is_told_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("stream_processors.service_log.configure_logging", lambda: None)
+    monkeypatch.setattr("springback.stream_processors.service_log.configure_logging", lambda: None)
     (tmp_path / "nobody").write_text("")
     with Mosquitto(tmp_path, "allow_anonymous false", f"password_file {tmp_path / 'nobody'}") as mosquitto:
         recording = str(tmp_path / "out.jsonl")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import aiomqtt
 import pytest
+from springback.producers.mqtt_session import Delivery, MqttRefusedError, MqttSession
+from springback.producers.mqtt_settings import MqttSettings
 
-from producers.mqtt_session import Delivery, MqttRefusedError, MqttSession
-from producers.mqtt_settings import MqttSettings
 from tests.producers.mosquitto_server import Mosquitto
 
 pytestmark = pytest.mark.mqtt

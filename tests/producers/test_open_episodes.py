@@ -1,7 +1,7 @@
 """Which episodes a will ends."""
 
-from producers.open_episodes import MOST_EPISODES, MOST_PRODUCERS, OpenEpisodes
-from producers.step_frame import EpisodeEnd, EpisodeHeader, StepFrame
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, StepFrame
+from springback.producers.open_episodes import MOST_EPISODES, MOST_PRODUCERS, OpenEpisodes
 
 NOW_S = 1_790_000_000.0
 

@@ -2,7 +2,6 @@
 
 import re
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -10,23 +9,23 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv
+from springback.producers.gymnasium_vector import SpringbackVectorWrapper
+from springback.producers.gymnasium_wrapper import SpringbackWrapper
+from springback.producers.habitat_source import watch
+from springback.producers.isolated_environment import isolated
+from springback.producers.perturbations.habitat_disturbances import disturbed
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.signal_hooks import SignalHooks
+from springback.producers.step_emitter import StepEmitter
 
-import producers
-from producers.gymnasium_vector import SpringbackVectorWrapper
-from producers.gymnasium_wrapper import SpringbackWrapper
-from producers.habitat_source import watch
-from producers.isolated_environment import isolated
-from producers.perturbations.habitat_disturbances import disturbed
-from producers.recording_publisher import MemoryPublisher
-from producers.signal_hooks import SignalHooks
-from producers.step_emitter import StepEmitter
+from tests.house import DATA, ROOT
 from tests.producers.habitat.fake_habitat import FakeRLEnv, fake_habitat_sim, read_traces
 from tests.producers.habitat.fake_vector import FakeVectorEnv
 from tests.producers.habitat.live_habitat import LiveEnv, LiveSimulator, follow
 
-README = Path(producers.__file__).with_name("README.md").read_text()
+README = (ROOT / "producers" / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-TRACES = Path(__file__).parents[1] / "data" / "habitat_lab_pointnav.traces.jsonl.gz"
+TRACES = DATA / "habitat_lab_pointnav.traces.jsonl.gz"
 
 
 def drive_gymnasium(said: dict[str, Any]) -> None:

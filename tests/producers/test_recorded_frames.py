@@ -8,10 +8,10 @@ import threading
 from pathlib import Path
 
 import pytest
-
-from producers.recorded_frames import RecordedFrames
-from producers.recording_reader import UnreadablePart
-from producers.step_frame import StepFrame, encode_json
+from springback.producers.frame_encoding import encode_json
+from springback.producers.frame_parts import StepFrame
+from springback.producers.recorded_frames import RecordedFrames
+from springback.producers.recording_reader import UnreadablePart
 
 LINES = [
     encode_json(StepFrame(producer="robot-7", session=f"s{number}", episodes=(), steps={}, ends=())) + b"\n"

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from springback.producers.errors import FrameRefusedError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_encoding import encode_msgpack
+from springback.producers.frame_parts import EpisodeHeader, StepFrame
+from springback.producers.recording_publisher import JsonLinesPublisher, MemoryPublisher
+from springback.producers.step_columns import ABSENT
+from springback.producers.step_emitter import StepEmitter
 
-from producers.errors import FrameRefusedError
-from producers.recording_publisher import JsonLinesPublisher, MemoryPublisher
-from producers.step_emitter import StepEmitter
-from producers.step_frame import ABSENT, EpisodeHeader, StepFrame, decode_frame, encode_msgpack
+from tests.house import ROOT
 
 FRAME = StepFrame(
     producer="p",
@@ -64,13 +68,13 @@ def test_memory_publisher_answers_with_its_failure() -> None:
 def test_program_that_forgets_to_close_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "steps.jsonl.gz"
     program = (
-        "from producers.recording_publisher import JsonLinesPublisher\n"
-        "from producers.step_emitter import StepEmitter\n"
+        "from springback.producers.recording_publisher import JsonLinesPublisher\n"
+        "from springback.producers.step_emitter import StepEmitter\n"
         f"emitter = StepEmitter(JsonLinesPublisher({str(path)!r}), producer='robot', linger_s=3600.0)\n"
         "episode = emitter.begin_episode(episode='1', family='f')\n"
         "for _ in range(100): episode.step(progress=0.5)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=ROOT)
     frames = [decode_frame(line) for line in gzip.open(path)]
     assert sum(frame.n_steps for frame in frames) == 100
     assert [end.outcome for frame in frames for end in frame.ends] == ["aborted"]

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from producers.recording_reader import RecordedFrame, UnreadablePart, count_lines, read_frames
-from producers.step_frame import MAX_FRAME_BYTES
+from springback.producers.frame_decoding import MAX_FRAME_BYTES
+from springback.producers.recording_reader import RecordedFrame, UnreadablePart, count_lines, read_frames
 
 
 def frame_line(step: int, session: str = "recorded") -> bytes:

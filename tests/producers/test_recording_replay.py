@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-
-from producers.errors import FrameRefusedError, PublishError
-from producers.frame_publisher import OnDone
-from producers.recording_publisher import MemoryPublisher
-from producers.recording_reader import RecordedFrame, read_frames
-from producers.recording_replay import ReplaySummary, replay
-from producers.step_frame import decode_frame
+from springback.producers.errors import FrameRefusedError, PublishError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_publisher import OnDone
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.recording_reader import RecordedFrame, read_frames
+from springback.producers.recording_replay import ReplaySummary, replay
 
 START_S = 1_790_000_000.0
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from springback.producers.bridge_inbox import BridgeInbox
+from springback.producers.ros1_feed import Ros1Feed
+from springback.producers.ros_imports import import_rospy
 
-from producers.bridge_inbox import BridgeInbox
-from producers.ros1_feed import Ros1Feed
-from producers.ros_imports import import_rospy
 from tests.producers.ros_robot import CLOCK, FEEDBACK, NUMBER, STATUS, RosMaster, RosRobot, master_program, stamp
 
 pytestmark = pytest.mark.ros
@@ -24,9 +24,9 @@ DEADLINE_S = 30.0
 
 LISTENER = """
 import json, signal, sys, threading
-from producers.bridge_inbox import BridgeInbox
-from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.ros1_feed import Ros1Feed
+from springback.producers.bridge_inbox import BridgeInbox
+from springback.producers.mapping_parts.topic_pattern import TopicPattern
+from springback.producers.ros1_feed import Ros1Feed
 inbox, stop = BridgeInbox(), threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 feed = Ros1Feed([TopicPattern(text) for text in sys.argv[1:]], inbox, watch_s=0.1)

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from springback.producers.bridge_options import BridgeOptionError
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.ros_bridge import run_ros_bridge
+from springback.producers.signal_mapping import parse_mapping
 
-from producers.bridge_options import BridgeOptionError
-from producers.recording_publisher import MemoryPublisher
-from producers.ros_bridge import run_ros_bridge
-from producers.signal_mapping import parse_mapping
 from tests.deploy.process_checks import becomes_true
 from tests.producers.fake_rclpy import LATCHED, RELIABLE, SENSOR, Endpoint, Graph, QoSProfile, install
 from tests.producers.rosidl_messages import STORE, rosidl_class, rosidl_message

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from springback.producers.frame_parts import StepFrame
+from springback.stream_processors.topics import STEPS, declare_topics
 
-from producers.step_frame import StepFrame
-from stream_processors.topics import STEPS, declare_topics
 from tests.producers.bridge_command import BridgeCommand, arriving_frames
 from tests.producers.fleet_episodes import CYCLE_S, EPISODES, assert_departed_and_recovered, cycles, evaluated
 from tests.producers.ros_robot import CLOCK, REPORT, RosMaster, RosRobot, stamp

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_typestore
+from springback.producers.ros_values import header_time_s, plain_message
 
-from producers.ros_values import header_time_s, plain_message
 from tests.producers.rosidl_messages import rosidl_message
 
 ROS_1, ROS_2 = get_typestore(Stores.ROS1_NOETIC), get_typestore(Stores.ROS2_HUMBLE)

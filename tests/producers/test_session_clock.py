@@ -1,8 +1,9 @@
 """Messages without a time of their own, before the first that has one."""
 
-from producers.frame_building import ReportedStep
-from producers.mapped_episodes import EpisodeAssembler, TimedMessage
-from producers.signal_mapping import parse_mapping
+from springback.producers.frame_building import ReportedStep
+from springback.producers.mapped_episodes import EpisodeAssembler
+from springback.producers.mapping_parts.timed_message import TimedMessage
+from springback.producers.signal_mapping import parse_mapping
 
 NOW_S = 1_790_000_000.0
 MAPPING = """

@@ -11,11 +11,10 @@ import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 from rosbags.rosbag1 import Writer as Bag1Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
-
-from producers.mapped_recordings import read_recordings
-from producers.recording_reader import UnreadablePart
-from producers.signal_mapping import load_mapping
-from producers.step_frame import StepFrame, TextColumn
+from springback.producers.frame_parts import StepFrame, TextColumn
+from springback.producers.mapped_recordings import read_recordings
+from springback.producers.recording_reader import UnreadablePart
+from springback.producers.signal_mapping import load_mapping
 
 T0_NS = 1_790_000_000 * 10**9
 HALF_S = 500_000_000

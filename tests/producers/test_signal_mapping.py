@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from springback.producers.errors import MappingError
+from springback.producers.mapping_parts.field_path import MISSING, FieldPath
+from springback.producers.mapping_parts.toml_section import Section
+from springback.producers.mapping_parts.topic_pattern import TopicPattern
+from springback.producers.mapping_parts.transforms import PLAIN, WITH_NUMBER
+from springback.producers.mapping_parts.value_rules import read_transforms
+from springback.producers.signal_mapping import load_mapping, parse_mapping, shipped_mappings
 
-from producers import signal_mapping
-from producers.errors import MappingError
-from producers.mapping_parts.field_path import MISSING, FieldPath
-from producers.mapping_parts.toml_section import Section
-from producers.mapping_parts.topic_pattern import TopicPattern
-from producers.mapping_parts.transforms import PLAIN, WITH_NUMBER
-from producers.mapping_parts.value_rules import read_transforms
-from producers.signal_mapping import load_mapping, parse_mapping, shipped_mappings
+from tests.house import ROOT
 
 GOOD = """
 agent = "a"
@@ -117,7 +117,7 @@ def test_the_shipped_mappings_are_found_by_name(tmp_path: Path) -> None:
 
 
 def test_the_mappings_of_the_readme_are_mappings() -> None:
-    text = Path(signal_mapping.__file__).with_name("README.md").read_text(encoding="utf-8")
+    text = (ROOT / "producers" / "README.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(shown) >= 2
     for number, mapping in enumerate(shown):
@@ -125,7 +125,7 @@ def test_the_mappings_of_the_readme_are_mappings() -> None:
 
 
 def test_every_transform_is_in_the_readme() -> None:
-    text = Path(signal_mapping.__file__).with_name("README.md").read_text(encoding="utf-8")
+    text = (ROOT / "producers" / "README.md").read_text(encoding="utf-8")
     assert [name for name in (*PLAIN, *WITH_NUMBER, "clip", "table") if name not in text] == []
 
 

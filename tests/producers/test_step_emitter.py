@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from producers.errors import EmitterStateError, FrameRefusedError, PublishError, SignalError
-from producers.frame_publisher import OnDone
-from producers.recording_publisher import MemoryPublisher
-from producers.step_emitter import StepEmitter
-from producers.step_frame import StepFrame, TextColumn, decode_frame
+from springback.producers.errors import EmitterStateError, FrameRefusedError, PublishError, SignalError
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_parts import StepFrame, TextColumn
+from springback.producers.frame_publisher import OnDone
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.step_emitter import StepEmitter
 
 LONG_S = 3600.0
 

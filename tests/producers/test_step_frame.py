@@ -4,19 +4,12 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-
-from producers.step_frame import (
-    ABSENT,
-    MAX_FRAME_BYTES,
-    MAX_FRAME_ROWS,
-    EpisodeHeader,
-    StepFrame,
-    TextColumn,
-    UnreadableFrameError,
-    decode_frame,
-    encode_json,
-    encode_msgpack,
-)
+from springback.producers.column_reading import MAX_FRAME_ROWS
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.frame_decoding import MAX_FRAME_BYTES, decode_frame
+from springback.producers.frame_encoding import encode_json, encode_msgpack
+from springback.producers.frame_parts import EpisodeHeader, StepFrame, TextColumn
+from springback.producers.step_columns import ABSENT
 
 HEADER = {"agent": "r", "episode": "1", "family": "f"}
 

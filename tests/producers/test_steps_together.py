@@ -3,15 +3,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from producers.errors import EmitterStateError, PublishError, SignalError
-from producers.frame_publisher import OnDone
-from producers.recording_publisher import MemoryPublisher
-from producers.signal_columns import checked_columns
-from producers.step_columns import ABSENT_BITS, is_absent
-from producers.step_emitter import EndTogether, EpisodeHandle, StepEmitter
-from producers.step_frame import EpisodeHeader, TextColumn
-from producers.steps_together import MOST_TOGETHER
+from springback.producers.errors import EmitterStateError, PublishError, SignalError
+from springback.producers.frame_parts import EpisodeHeader, TextColumn
+from springback.producers.frame_publisher import OnDone
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.signal_columns import checked_columns
+from springback.producers.step_columns import ABSENT_BITS, is_absent
+from springback.producers.step_emitter import EpisodeHandle, StepEmitter
+from springback.producers.steps_together import MOST_TOGETHER, EndTogether
 
 LONG_S = 3600.0
 

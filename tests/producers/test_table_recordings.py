@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow  # type: ignore[import-untyped]
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
+from springback.producers.errors import MappingError
+from springback.producers.frame_parts import StepFrame
+from springback.producers.signal_mapping import parse_mapping
 
-from producers.errors import MappingError
-from producers.signal_mapping import parse_mapping
-from producers.step_frame import StepFrame
 from tests.producers.recording_writers import cells_of, ends_in, frames_of, steps_in
 
 T0_S = 1_790_000_000

@@ -5,13 +5,13 @@ import struct
 from pathlib import Path
 
 import pytest
+from springback.producers.mapped_recordings import read_recordings
+from springback.producers.recorded_frames import RecordedFrames
+from springback.producers.recording_reader import UnreadablePart
+from springback.producers.signal_mapping import SignalMapping, parse_mapping
+from springback.stream_processors import in_memory_driver
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
-from producers.mapped_recordings import read_recordings
-from producers.recorded_frames import RecordedFrames
-from producers.recording_reader import UnreadablePart
-from producers.signal_mapping import SignalMapping, parse_mapping
-from stream_processors import in_memory_driver
-from stream_processors.resilience.resilience_config import ResilienceConfig
 from tests.producers import robot_logs
 from tests.producers.recording_writers import MISSIONS, SAID, STEPS, cells_of, frames_of, steps_in
 

@@ -3,10 +3,9 @@
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-
-from sinks.prometheus_sink import PrometheusSink
-from sinks.series_bounds import SeriesBounds
-from stream_processors.resilience.readings import Reading
+from springback.sinks.prometheus_sink import PrometheusSink
+from springback.sinks.series_bounds import SeriesBounds
+from springback.stream_processors.resilience.readings import Reading
 
 
 class AgentPage:

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from msgspec.structs import replace
-
-from stream_processors.resilience.family_readings import (
+from springback.stream_processors.resilience.family_readings import (
     ContractThresholds,
     ExtensibilityRatios,
     FamilyReading,
     NavigationScores,
     StressMargin,
 )
-from stream_processors.resilience.readings import (
+from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     ChannelCosts,

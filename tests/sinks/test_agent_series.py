@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from springback.stream_processors.resilience.readings import EpisodeTraits
 
-from stream_processors.resilience.readings import EpisodeTraits
 from tests.sinks.agent_page import AgentPage
 
 Make = Callable[..., Any]

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from sinks.agent_state import AgentActivity, StateTimes
-from sinks.broker_sight import UnseenTime
-from stream_processors.resilience.metric_spec import AGENT_STATES, AgentStateName
+from springback.sinks.agent_state import AgentActivity, StateTimes
+from springback.sinks.broker_sight import UnseenTime
+from springback.stream_processors.resilience.metric_spec import AGENT_STATES, AgentStateName
 
 Make = Callable[..., Any]
 

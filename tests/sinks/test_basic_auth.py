@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from sinks.basic_auth import BasicAuth, hashed
-from sinks.errors import AuthFileError
+from springback.sinks.basic_auth import BasicAuth, hashed
+from springback.sinks.errors import AuthFileError
 
 USERS = {"ops": "s3cret:with$signs", "prometheus": hashed("scrape", 1000)}
 

@@ -3,8 +3,7 @@
 import math
 
 import pytest
-
-from sinks.broker_sight import BrokerSight, UnseenTime
+from springback.sinks.broker_sight import BrokerSight, UnseenTime
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.samples import Exemplar
+from springback.sinks.exemplars import LONGEST_EXEMPLAR, origin_of
+from springback.stream_processors.resilience.readings import EpisodeKey
 
-from sinks.exemplars import LONGEST_EXEMPLAR, origin_of
-from stream_processors.resilience.readings import EpisodeKey
 from tests.sinks.agent_page import AgentPage
 
 Make = Callable[..., Any]

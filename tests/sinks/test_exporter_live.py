@@ -15,11 +15,12 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from prometheus_client.parser import text_string_to_metric_families
+from springback.sinks.errors import MetricsAddressError
+from springback.sinks.exporter import export_readings
+from springback.sinks.reading_topics import ReadingTopics
+from springback.stream_processors.topics import declare_topics
 
-from sinks.errors import MetricsAddressError
-from sinks.exporter import export_readings
-from sinks.reading_topics import ReadingTopics
-from stream_processors.topics import declare_topics
+from tests.house import ROOT
 
 Make = Callable[..., Any]
 Send = Callable[..., Awaitable[None]]
@@ -233,8 +234,8 @@ def test_a_signal_ends_the_exporter_cleanly(
     ready_file = tmp_path / "ready.json"
     program = (
         "import sys, pathlib\n"
-        "from sinks.exporter import export_readings\n"
-        "from stream_processors.service_run import run_until_signalled\n"
+        "from springback.sinks.exporter import export_readings\n"
+        "from springback.stream_processors.service_run import run_until_signalled\n"
         "options = {'port': 0, 'prefix': sys.argv[2], 'ready_file': pathlib.Path(sys.argv[3])}\n"
         "run_until_signalled(lambda stop: export_readings(sys.argv[1], stop, **options))\n"
     )
@@ -244,7 +245,7 @@ def test_a_signal_ends_the_exporter_cleanly(
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-W", "error", "-c", program, embedded_broker, prefix, str(ready_file)),
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             env=os.environ,
             stderr=asyncio.subprocess.PIPE,
         )

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from springback.stream_processors.resilience.readings import EpisodeStatus, EpisodeTraits, Reading
 
-from stream_processors.resilience.readings import EpisodeStatus, EpisodeTraits, Reading
 from tests.sinks.agent_page import AgentPage
 
 Make = Callable[..., Any]

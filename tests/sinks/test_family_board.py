@@ -8,18 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
-
-from sinks.family_series import ATTACKS, STRESS_LEVELS
-from sinks.prometheus_sink import PrometheusSink
-from sinks.series_bounds import SeriesBounds
-from stream_processors.resilience.family_readings import (
+from springback.sinks.family_series import ATTACKS, STRESS_LEVELS
+from springback.sinks.prometheus_sink import PrometheusSink
+from springback.sinks.series_bounds import SeriesBounds
+from springback.stream_processors.resilience.family_readings import (
     ContractThresholds,
     ExtensibilityRatios,
     FamilyReading,
     NavigationScores,
     StressMargin,
 )
-from stream_processors.resilience.readings import decode_reading, encode_reading
+from springback.stream_processors.resilience.readings import decode_reading, encode_reading
 
 Make = Callable[..., Any]
 

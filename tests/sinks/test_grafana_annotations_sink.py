@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from msgspec.structs import replace
+from springback.sinks.errors import GrafanaRefusedError, GrafanaUnreachableError, SinkUnavailableError
+from springback.sinks.grafana_annotations_sink import AnnotationBounds, GrafanaAnnotationsSink
+from springback.sinks.grafana_connection import GrafanaConnection
+from springback.sinks.grafana_marks import OPEN_TAG, window_mark
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import AgentStatus, WindowReading
 
-from sinks.errors import GrafanaRefusedError, GrafanaUnreachableError, SinkUnavailableError
-from sinks.grafana_annotations_sink import AnnotationBounds, GrafanaAnnotationsSink
-from sinks.grafana_connection import GrafanaConnection
-from sinks.grafana_marks import OPEN_TAG, window_mark
-from sinks.sink import DeadLetter
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import AgentStatus, WindowReading
 from tests.sinks.grafana_stub import TOKEN, GrafanaStub, serve
 
 NOW_S = 10_000.0

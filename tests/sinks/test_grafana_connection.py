@@ -6,9 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from springback.sinks.errors import (
+    GrafanaAddressError,
+    GrafanaRefusedError,
+    GrafanaUnreachableError,
+    SinkUnavailableError,
+)
+from springback.sinks.grafana_connection import GrafanaConnection
 
-from sinks.errors import GrafanaAddressError, GrafanaRefusedError, GrafanaUnreachableError, SinkUnavailableError
-from sinks.grafana_connection import GrafanaConnection
 from tests.sinks.certificates import self_signed
 from tests.sinks.grafana_stub import TOKEN, GrafanaStub, serve
 

@@ -6,10 +6,17 @@ from collections.abc import Callable
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sinks.grafana_marks import BREACH_TAG, OPEN_TAG, WINDOW_TAG, agent_tag, breach_mark, identity_of, window_mark
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import ChannelCosts, EpisodeKey, EpisodeTraits, WindowReading
+from springback.sinks.grafana_marks import (
+    BREACH_TAG,
+    OPEN_TAG,
+    WINDOW_TAG,
+    agent_tag,
+    breach_mark,
+    identity_of,
+    window_mark,
+)
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import ChannelCosts, EpisodeKey, EpisodeTraits, WindowReading
 
 IDS = st.text(st.characters(codec=None, exclude_categories=()), max_size=200) | st.sampled_from(
     ["🤖" * 100, 'a"b\n', "\ud800", "x" * 10_000, "None", "", "<script>alert(1)</script>"]

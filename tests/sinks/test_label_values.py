@@ -1,8 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sinks.label_values import LONGEST_VALUE, LabelBound, clean_label_value, closed_label_value
+from springback.sinks.label_values import LONGEST_VALUE, LabelBound, clean_label_value, closed_label_value
 
 # Any character at all, lone surrogates and control characters among them.
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=300)

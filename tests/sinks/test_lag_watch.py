@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped]
-
-from sinks import lag_watch
-from sinks.lag_watch import watch_lag
+from springback.sinks import lag_watch
+from springback.sinks.lag_watch import watch_lag
 
 
 class Observer:

@@ -3,8 +3,7 @@
 from typing import Any
 
 from aiokafka import ConsumerRecord, TopicPartition  # type: ignore[import-untyped]
-
-from sinks.log_places import LogPlaces
+from springback.sinks.log_places import LogPlaces
 
 PARTITION = TopicPartition("rebound-windows", 0)
 

@@ -1,8 +1,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from sinks.memory_sink import MemorySink
-from sinks.sink import DeadLetter, Sink
+from springback.sinks.memory_sink import MemorySink
+from springback.sinks.sink import DeadLetter, Sink
 
 Make = Callable[..., Any]
 

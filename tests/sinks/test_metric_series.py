@@ -3,12 +3,11 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sinks.errors import MetricLabelsError
-from sinks.label_values import clean_label_value
-from sinks.metric_series import MetricSeries
-from stream_processors.resilience.exporter_metrics import REFUSED_VALUES
-from stream_processors.resilience.metric_spec import MetricSpec
+from springback.sinks.errors import MetricLabelsError
+from springback.sinks.label_values import clean_label_value
+from springback.sinks.metric_series import MetricSeries
+from springback.stream_processors.resilience.exporter_metrics import REFUSED_VALUES
+from springback.stream_processors.resilience.metric_spec import MetricSpec
 
 COUNTER = MetricSpec(name="t_total", kind="counter", unit="1", help="h", source="ours")
 GAUGE = MetricSpec(name="t_gauge", kind="gauge", unit="1", help="h", source="ours", labels=("agent",))

@@ -13,20 +13,19 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
-
-from sinks.prometheus_sink import PrometheusSink
-from sinks.sink import DeadLetter
-from stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
-from stream_processors.resilience.family_readings import (
+from springback.sinks.prometheus_sink import PrometheusSink
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
+from springback.stream_processors.resilience.family_readings import (
     ContractThresholds,
     ExtensibilityRatios,
     FamilyReading,
     NavigationScores,
     StressMargin,
 )
-from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from stream_processors.resilience.metric_spec import MetricSpec
-from stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeTraits
+from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from springback.stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeTraits
 
 Make = Callable[..., Any]
 

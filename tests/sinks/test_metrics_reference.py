@@ -1,13 +1,13 @@
 import re
 
-from sinks.metrics_reference import REFERENCE, metrics_reference
-from stream_processors.resilience.judge_metrics import JUDGE_METRICS
-from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from stream_processors.resilience.worker_metrics import WORKER_METRICS
+from springback.sinks.metrics_reference import REFERENCE, metrics_reference
+from springback.stream_processors.resilience.judge_metrics import JUDGE_METRICS
+from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS
 
 
 def test_the_reference_is_fresh() -> None:
-    told = "sinks/metrics.md is not what the metric catalogue says; run: python -m sinks.metrics_reference"
+    told = "sinks/metrics.md is not what the metric catalogue says; run: python -m springback.sinks.metrics_reference"
     assert REFERENCE.read_text(encoding="utf-8") == metrics_reference(), told
 
 

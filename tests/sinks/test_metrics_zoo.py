@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from springback.sinks.basic_auth import hashed
+from springback.sinks.label_values import clean_label_value
+from springback.sinks.metrics_server import ServerAccess, metrics_server
+from springback.sinks.prometheus_sink import PrometheusSink
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from springback.stream_processors.resilience.readings import EpisodeTraits
 
-from sinks.basic_auth import hashed
-from sinks.label_values import clean_label_value
-from sinks.metrics_server import ServerAccess, metrics_server
-from sinks.prometheus_sink import PrometheusSink
-from sinks.sink import DeadLetter
-from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from stream_processors.resilience.readings import EpisodeTraits
 from tests.deploy.monitoring.monitoring_servers import PrometheusServer
 from tests.deploy.monitoring.monitoring_tools import needed_tool, output_of
 from tests.sinks.certificates import self_signed

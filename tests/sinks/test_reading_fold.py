@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
-
-from sinks.prometheus_sink import PrometheusSink
-from sinks.series_bounds import SeriesBounds
-from sinks.sink import DeadLetter
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import (
+from springback.sinks.prometheus_sink import PrometheusSink
+from springback.sinks.series_bounds import SeriesBounds
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     EpisodeStatus,

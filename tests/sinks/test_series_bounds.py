@@ -4,11 +4,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from deploy.commands.export import export
-from sinks.series_bounds import SeriesBounds
-from sinks.sink import DeadLetter
-from stream_processors.resilience.family_readings import NavigationScores, StressMargin
-from stream_processors.resilience.readings import EpisodeTraits
+from springback.deploy.commands.export import export
+from springback.sinks.series_bounds import SeriesBounds
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.family_readings import NavigationScores, StressMargin
+from springback.stream_processors.resilience.readings import EpisodeTraits
+
 from tests.sinks.agent_page import AgentPage
 
 Make = Callable[..., Any]

@@ -7,17 +7,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from deploy.embedded_broker import EmbeddedBroker
-from sinks import sink_runner
-from sinks.broker_lag import BrokerLag
-from sinks.errors import SinkUnavailableError
-from sinks.memory_sink import MemorySink
-from sinks.reading_topics import ReadingTopics
-from sinks.sink import DeadLetter
-from sinks.sink_runner import UNREADABLE_ERRORS, SinkRunner
-from stream_processors.resilience.readings import Reading, decode_reading, encode_reading
-from stream_processors.topics import declare_topics
+from springback.deploy.embedded_broker import EmbeddedBroker
+from springback.sinks import sink_runner
+from springback.sinks.broker_lag import BrokerLag
+from springback.sinks.errors import SinkUnavailableError
+from springback.sinks.memory_sink import MemorySink
+from springback.sinks.reading_topics import ReadingTopics
+from springback.sinks.sink import DeadLetter
+from springback.sinks.sink_runner import UNREADABLE_ERRORS, SinkRunner
+from springback.stream_processors.resilience.readings import Reading, decode_reading, encode_reading
+from springback.stream_processors.topics import declare_topics
 
 Make = Callable[..., Any]
 Send = Callable[..., Awaitable[None]]

@@ -4,10 +4,10 @@ import asyncio
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from stream_processors.errors import TransientBrokerError
-from stream_processors.exact_stage import ExactStage
-from stream_processors.stage_port import Arrival
-from stream_processors.stage_reducer import Output, StageEvent
+from springback.stream_processors.errors import TransientBrokerError
+from springback.stream_processors.exact_stage import ExactStage
+from springback.stream_processors.stage_port import Arrival
+from springback.stream_processors.stage_reducer import Output, StageEvent
 
 PARTITIONS = 3
 BUCKETS = 4

@@ -7,20 +7,20 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
-
-from stream_processors.aggregate_families import AggregateFamilies, AggregateState, family_key
-from stream_processors.errors import StateFormatError
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import (
+from springback.stream_processors.aggregate_families import AggregateFamilies, AggregateState, family_key
+from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     EpisodeBegun,
     decode_reading,
     encode_reading,
 )
-from stream_processors.stage_reducer import Output, StageEvent
-from stream_processors.topics import DEAD_LETTER, FAMILIES, SUMMARIES
+from springback.stream_processors.stage_reducer import Output, StageEvent
+from springback.stream_processors.topics import DEAD_LETTER, FAMILIES, SUMMARIES
+
 from tests.stream_processors.random_episodes import by_seed, seeds
 from tests.stream_processors.resilience.summary_builders import START_S, begun_of, random_events, summary_of
 

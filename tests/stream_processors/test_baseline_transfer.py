@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 import pytest
-
-from producers.step_frame import StepFrame
-from stream_processors.baseline_transfer import export_baseline, import_baseline
-from stream_processors.errors import BaselineImportError
-from stream_processors.in_memory_driver import learn_baseline
-from stream_processors.kafka_connection import KafkaConnection
-from stream_processors.resilience.baseline_codec import dump_baseline, load_baseline
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import FamilyBaseline, StageBaseline, sums_matrix
+from springback.producers.frame_parts import StepFrame
+from springback.stream_processors.baseline_transfer import export_baseline, import_baseline
+from springback.stream_processors.errors import BaselineImportError
+from springback.stream_processors.in_memory_driver import learn_baseline
+from springback.stream_processors.kafka_connection import KafkaConnection
+from springback.stream_processors.resilience.baseline_codec import dump_baseline, load_baseline
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import FamilyBaseline, StageBaseline, sums_matrix
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Recorded, Stream

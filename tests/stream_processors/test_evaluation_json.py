@@ -2,20 +2,20 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
+from springback.producers.frame_parts import NavigationOutcome
+from springback.stream_processors.evaluation_json import evaluation_json
+from springback.stream_processors.in_memory_driver import evaluate
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig
+from springback.stream_processors.resilience.family_aggregate import aggregate, in_order, monitors
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
-from producers.step_frame import NavigationOutcome
-from stream_processors.evaluation_json import evaluation_json
-from stream_processors.in_memory_driver import evaluate
-from stream_processors.resilience.aggregate_config import AggregateConfig
-from stream_processors.resilience.family_aggregate import aggregate, in_order, monitors
-from stream_processors.resilience.resilience_config import ResilienceConfig
+from tests.house import DATA
 from tests.stream_processors.frame_builders import frame_of, frame_of_parts, header_of, nominal_rows
 
-EXPECTED = Path(__file__).parents[1] / "data" / "habitat_lab_pointnav.expected.json.gz"
+EXPECTED = DATA / "habitat_lab_pointnav.expected.json.gz"
 REFERENCES = [frame_of(nominal_rows(0, 20), "success", episode=f"r{i}", reference=True) for i in range(6)]
 
 

@@ -3,9 +3,9 @@
 from ast import literal_eval
 
 import pytest
+from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.state_codec import decode_bucket
 
-from stream_processors.errors import StateFormatError
-from stream_processors.state_codec import decode_bucket
 from tests.stream_processors.fake_engine import CountingReducer, FakeEngine, run, stage_on, values
 
 

@@ -1,8 +1,8 @@
 """The exact protocol between batches: silence, stalled partitions, and a topic that was made anew."""
 
 import pytest
+from springback.stream_processors.errors import StateAheadError
 
-from stream_processors.errors import StateAheadError
 from tests.stream_processors.fake_engine import FakeEngine, run, stage_on, ticks, values
 
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from stream_processors.family_table import FamilyRow, family_table
-from stream_processors.resilience.readings import (
+from springback.stream_processors.family_table import FamilyRow, family_table
+from springback.stream_processors.resilience.readings import (
     ChannelCosts,
     EpisodeKey,
     EpisodeSummary,

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from springback.producers.frame_parts import StepFrame
+from springback.stream_processors.aggregate_families import family_key
+from springback.stream_processors.in_memory_driver import evaluate
+from springback.stream_processors.resilience.baseline_codec import load_baseline
+from springback.stream_processors.resilience.family_aggregate import aggregate, in_order
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.readings import decode_reading
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.topics import FAMILIES
 
-from producers.step_frame import StepFrame
-from stream_processors.aggregate_families import family_key
-from stream_processors.in_memory_driver import evaluate
-from stream_processors.resilience.baseline_codec import load_baseline
-from stream_processors.resilience.family_aggregate import aggregate, in_order
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.readings import decode_reading
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.topics import FAMILIES
 from tests.stream_processors.resilience.test_family_aggregate import HISTORY, assert_alike
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-
-from stream_processors.resilience.readings import AgentStatus, EpisodeSummary, decode_reading
-from stream_processors.topics import DEAD_LETTER, STATUS, SUMMARIES
+from springback.stream_processors.resilience.readings import AgentStatus, EpisodeSummary, decode_reading
+from springback.stream_processors.topics import DEAD_LETTER, STATUS, SUMMARIES
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Recorded, Stream

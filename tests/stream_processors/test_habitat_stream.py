@@ -4,17 +4,17 @@ import asyncio
 import json
 import math
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from springback.stream_processors.family_table import FamilyRow, family_table
+from springback.stream_processors.in_memory_driver import evaluate
+from springback.stream_processors.resilience.baseline_codec import dump_baseline
+from springback.stream_processors.resilience.readings import EpisodeSummary, WindowReading
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.topics import DEAD_LETTER, SUMMARIES, WINDOWS
 
-from stream_processors.family_table import FamilyRow, family_table
-from stream_processors.in_memory_driver import evaluate
-from stream_processors.resilience.baseline_codec import dump_baseline
-from stream_processors.resilience.readings import EpisodeSummary, WindowReading
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.topics import DEAD_LETTER, SUMMARIES, WINDOWS
+from tests.house import DATA
 from tests.producers.habitat.fake_habitat import Trace, read_traces
 from tests.producers.habitat.trace_replay import replay_lab
 from tests.stream_processors.conftest import Recorded, until
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.stream_processors.conftest import Stream
 
 pytestmark = pytest.mark.timeout(120)
-TRACES = Path(__file__).parents[1] / "data" / "habitat_lab_pointnav.traces.jsonl.gz"
+TRACES = DATA / "habitat_lab_pointnav.traces.jsonl.gz"
 BROKEN = {"house_a.glb/nan-start": math.nan, "house_a.glb/inf-start": math.inf, "house_a.glb/nan-midst": math.nan}
 BROKEN_FROM = 20
 

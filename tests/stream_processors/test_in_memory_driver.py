@@ -2,24 +2,23 @@
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from springback.producers.frame_parts import StepFrame
+from springback.producers.recording_reader import read_frames
+from springback.stream_processors.evaluation_json import evaluation_json
+from springback.stream_processors.in_memory_driver import Evaluation, evaluate, learn_baseline
+from springback.stream_processors.resilience.baseline_codec import dump_baseline, load_baseline
+from springback.stream_processors.resilience.policy_state import StabilityConfig
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import StageBaseline
 
-from producers.recording_reader import read_frames
-from producers.step_frame import StepFrame
-from stream_processors.evaluation_json import evaluation_json
-from stream_processors.in_memory_driver import Evaluation, evaluate, learn_baseline
-from stream_processors.resilience.baseline_codec import dump_baseline, load_baseline
-from stream_processors.resilience.policy_state import StabilityConfig
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import StageBaseline
+from tests.house import DATA
 from tests.stream_processors.frame_builders import frame_of, nominal_rows
 
-DATA = Path(__file__).parents[1] / "data"
 CONFIG = ResilienceConfig()
 EXACT_KEYS = ("agent", "session", "episode", "family", "stress", "outcome", "steps")
 EXACT_WINDOW_KEYS = ("state", "cause", "departure_step", "reentry_step", "alarm_step")
@@ -173,7 +172,7 @@ def test_references_teach_cells_then_returns_then_the_covariance_of_stability(
 ) -> None:
     taught = []
     for passes in (1, 2, 3, 4):
-        monkeypatch.setattr("stream_processors.in_memory_driver.LEARNING_PASSES", passes)
+        monkeypatch.setattr("springback.stream_processors.in_memory_driver.LEARNING_PASSES", passes)
         taught.append(learn_baseline(frames, CONFIG))
     families = [baseline.families["navigation"] for baseline in taught]
     references = families[0].references

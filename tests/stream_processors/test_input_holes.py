@@ -9,8 +9,7 @@ import aiokafka  # type: ignore[import-untyped]
 import msgspec
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete  # type: ignore[import-untyped]
-
-from stream_processors.topics import STEPS
+from springback.stream_processors.topics import STEPS
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Stream

@@ -9,12 +9,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-
-from stream_processors.metrics_page import Measurement, MetricsPage
-from stream_processors.resilience.judge_metrics import JUDGE_METRICS
-from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from stream_processors.resilience.metric_spec import MetricSpec
-from stream_processors.resilience.worker_metrics import (
+from springback.stream_processors.metrics_page import Measurement, MetricsPage
+from springback.stream_processors.resilience.judge_metrics import JUDGE_METRICS
+from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from springback.stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.worker_metrics import (
     WORKER_FRAMES,
     WORKER_LAST_OFFSET_AGE,
     WORKER_METRICS,

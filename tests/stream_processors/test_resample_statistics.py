@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats  # type: ignore[import-untyped]
-
-from stream_processors.resample_statistics import (
+from springback.stream_processors.resample_statistics import (
     bootstrap_interval,
     cluster_numbers,
     cluster_weights,
@@ -16,7 +15,7 @@ from stream_processors.resample_statistics import (
     weighted_mean,
     weighted_quantile,
 )
-from stream_processors.resilience.quantiles import quantile
+from springback.stream_processors.resilience.quantiles import quantile
 
 SAMPLES = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=12)
 

@@ -1,6 +1,6 @@
 import logging
 
-from stream_processors.service_log import LineFormatter, RepetitionFilter
+from springback.stream_processors.service_log import LineFormatter, RepetitionFilter
 
 
 def record(message: str, *arguments: object, level: int = logging.ERROR, name: str = "aiokafka") -> logging.LogRecord:
@@ -22,7 +22,7 @@ def test_the_same_trouble_is_told_once_in_a_while() -> None:
 
 def test_our_own_messages_are_all_told() -> None:
     repetition = RepetitionFilter()
-    ours = [record("batch_abandoned", name="stream_processors.exact_stage") for _ in range(3)]
+    ours = [record("batch_abandoned", name="springback.stream_processors.exact_stage") for _ in range(3)]
     assert all(map(repetition.filter, ours))
 
 

@@ -4,9 +4,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from stream_processors.errors import StateFormatError
-from stream_processors.state_codec import (
+from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.state_codec import (
     TableKey,
     bucket_key,
     decode_bucket,

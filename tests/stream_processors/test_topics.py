@@ -6,9 +6,8 @@ import uuid
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped]
-
-from stream_processors.errors import TopicDeclarationError, TopicMismatchError
-from stream_processors.topics import BASELINES, STEPS, STEPS_TABLE, TOPICS, changelog_name, declare_topics
+from springback.stream_processors.errors import TopicDeclarationError, TopicMismatchError
+from springback.stream_processors.topics import BASELINES, STEPS, STEPS_TABLE, TOPICS, changelog_name, declare_topics
 
 
 def own_prefix() -> str:

@@ -4,16 +4,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
-from stream_processors.resilience.network_value import Layer, NetworkValues, dump_network, input_width
-from stream_processors.reward_trajectories import RewardTrajectory
-from stream_processors.value_fitting import (
+from springback.stream_processors.resilience.network_value import Layer, NetworkValues, dump_network, input_width
+from springback.stream_processors.reward_trajectories import RewardTrajectory
+from springback.stream_processors.value_fitting import (
     FittingConfig,
     ValueFittingError,
     fit_value,
     lambda_returns,
     loss_and_gradients,
 )
+
 from tests.stream_processors.value_states import known_value, random_states, walks
 
 CONFIG = FittingConfig(discount=0.9, epochs=60, hidden=(16,), learning_rate=0.01, batch=64)

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from springback.stream_processors.metric_change import MetricChange
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
+from springback.stream_processors.resilience.readings import EpisodeSummary, WindowReading
+from springback.stream_processors.version_comparison import ScoredVersion, VersionComparison, compare_versions
+from springback.stream_processors.version_contract import Allowances, VersionContract
 
-from stream_processors.metric_change import MetricChange
-from stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
-from stream_processors.resilience.readings import EpisodeSummary, WindowReading
-from stream_processors.version_comparison import ScoredVersion, VersionComparison, compare_versions
-from stream_processors.version_contract import Allowances, VersionContract
 from tests.stream_processors.version_episodes import summary_of, window_of
 
 CONFIG = AggregateConfig(grid=(0.0, 0.5, 1.0), families={"cooking": FamilyContract(recovery=2.0)})

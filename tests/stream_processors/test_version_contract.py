@@ -1,14 +1,13 @@
 """The contract file: what it says, and what is said of one that is wrong."""
 
 import math
-from pathlib import Path
 
 import pytest
+from springback.stream_processors.version_contract import METRICS, Allowance, ContractError, load_contract
 
-import deploy
-from stream_processors.version_contract import METRICS, Allowance, ContractError, load_contract
+from tests.house import PACKAGE
 
-SHIPPED = Path(deploy.__file__).parent / "contracts" / "non_degradation.toml"
+SHIPPED = PACKAGE / "deploy" / "contracts" / "non_degradation.toml"
 
 
 def test_the_shipped_contract_is_one() -> None:

@@ -1,12 +1,11 @@
 """A recording of two versions, told apart."""
 
 import msgspec
+from springback.producers.frame_parts import PartFault, StepFrame, TextColumn
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_table import ArrivedFrame
+from springback.stream_processors.version_frames import frames_of_version, versions_in
 
-from producers.frame_parts import PartFault
-from producers.frame_validation import tabulate
-from producers.step_frame import StepFrame, TextColumn
-from producers.step_table import ArrivedFrame
-from stream_processors.version_frames import frames_of_version, versions_in
 from tests.stream_processors.frame_builders import START_S, frame_of, frame_of_parts, header_of, nominal_rows
 
 MIXED = frame_of_parts(

@@ -3,13 +3,13 @@
 import msgspec
 import numpy as np
 import pytest
+from springback.stream_processors.metric_change import MetricChange
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
+from springback.stream_processors.resilience.family_aggregate import aggregate
+from springback.stream_processors.resilience.readings import EpisodeSummary
+from springback.stream_processors.version_comparison import ScoredVersion, VersionComparison, compare_versions
+from springback.stream_processors.version_contract import Allowances, VersionContract
 
-from stream_processors.metric_change import MetricChange
-from stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
-from stream_processors.resilience.family_aggregate import aggregate
-from stream_processors.resilience.readings import EpisodeSummary
-from stream_processors.version_comparison import ScoredVersion, VersionComparison, compare_versions
-from stream_processors.version_contract import Allowances, VersionContract
 from tests.stream_processors.version_episodes import summary_of
 
 CONFIG = AggregateConfig(families={"cooking": FamilyContract(recovery=2.0, stability=4.0, safety=1.0)})

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 
 import aiokafka  # type: ignore[import-untyped]
 import pytest
-
-from deploy.free_port import free_port
-from stream_processors.errors import RecoveryTimeoutError
-from stream_processors.topics import STEPS_TABLE, changelog_name
-from stream_processors.worker_health import Readiness
+from springback.deploy.free_port import free_port
+from springback.stream_processors.errors import RecoveryTimeoutError
+from springback.stream_processors.topics import STEPS_TABLE, changelog_name
+from springback.stream_processors.worker_health import Readiness
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Stream

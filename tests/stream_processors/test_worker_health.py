@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-
-from stream_processors.errors import HealthAddressError
-from stream_processors.metrics_page import Measurement, MetricsPage
-from stream_processors.resilience.worker_metrics import WORKER_METRICS, WORKER_READY
-from stream_processors.worker_health import Readiness, RenderMetrics, health_endpoint
+from springback.stream_processors.errors import HealthAddressError
+from springback.stream_processors.metrics_page import Measurement, MetricsPage
+from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS, WORKER_READY
+from springback.stream_processors.worker_health import Readiness, RenderMetrics, health_endpoint
 
 
 def unready() -> dict[str, Any]:

@@ -6,8 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-
-from deploy.apache_kafka import ApacheKafka
+from springback.deploy.apache_kafka import ApacheKafka
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import MakeStream, Recorded, Stream, WorkerProcess

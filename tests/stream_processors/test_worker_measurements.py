@@ -3,21 +3,22 @@
 import asyncio
 
 import pytest
+from springback.producers.frame_encoding import encode_msgpack
+from springback.producers.frame_parts import StepFrame
+from springback.stream_processors.aggregate_families import AggregateFamilies
+from springback.stream_processors.exact_stage import ExactStage
+from springback.stream_processors.faust_agents import Stages
+from springback.stream_processors.learn_baselines import LearnBaselines
+from springback.stream_processors.resilience import worker_metrics as metrics
+from springback.stream_processors.resilience.materialised_baseline import materialise
+from springback.stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import StageBaseline
+from springback.stream_processors.stage_counts import StageCounts
+from springback.stream_processors.track_steps import TrackSteps
+from springback.stream_processors.worker_health import Readiness
+from springback.stream_processors.worker_measurements import measure_worker
 
-from producers.step_frame import StepFrame, encode_msgpack
-from stream_processors.aggregate_families import AggregateFamilies
-from stream_processors.exact_stage import ExactStage
-from stream_processors.faust_agents import Stages
-from stream_processors.learn_baselines import LearnBaselines
-from stream_processors.resilience import worker_metrics as metrics
-from stream_processors.resilience.materialised_baseline import materialise
-from stream_processors.resilience.metric_spec import MetricSpec
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import StageBaseline
-from stream_processors.stage_counts import StageCounts
-from stream_processors.track_steps import TrackSteps
-from stream_processors.worker_health import Readiness
-from stream_processors.worker_measurements import measure_worker
 from tests.stream_processors.fake_engine import FakeEngine
 from tests.stream_processors.frame_builders import frame_of_parts, header_of, nominal_rows
 

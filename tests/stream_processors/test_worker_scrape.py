@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from springback.deploy.free_port import free_port
+from springback.stream_processors.resilience import worker_metrics as metrics
+from springback.stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS
 
-from deploy.free_port import free_port
-from stream_processors.resilience import worker_metrics as metrics
-from stream_processors.resilience.metric_spec import MetricSpec
-from stream_processors.resilience.worker_metrics import WORKER_METRICS
 from tests.stream_processors.conftest import until
 
 if TYPE_CHECKING:

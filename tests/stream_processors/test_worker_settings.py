@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-
-from stream_processors.errors import SettingsError
-from stream_processors.settings import WorkerSettings, load_settings
+from springback.stream_processors.errors import SettingsError
+from springback.stream_processors.settings import WorkerSettings, load_settings
 
 
 def test_later_sources_win(tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
 """Builders of states and trajectories for value models."""
 
 import numpy as np
-
-from stream_processors.resilience.signals import Floats
-from stream_processors.resilience.value_model import StateFeatures
-from stream_processors.reward_trajectories import RewardTrajectory
+from springback.stream_processors.resilience.signals import Floats
+from springback.stream_processors.resilience.value_model import StateFeatures
+from springback.stream_processors.reward_trajectories import RewardTrajectory
 
 FAMILIES = ["navigation", "manipulation"]
 MODES = ["explore", "navigate", "plan"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stream_processors.resilience.readings import (
+from springback.stream_processors.resilience.readings import (
     ChannelCosts,
     EpisodeKey,
     EpisodeSummary,

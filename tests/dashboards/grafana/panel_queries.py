@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from dashboards.grafana_dashboards import grafana_boards
+from springback.dashboards.grafana_dashboards import grafana_boards
 
 EVERYTHING = {"family": ".*", "method": ".*", "version": ".*", "agent": ".*"}
 

@@ -6,10 +6,10 @@ import time
 import urllib.error
 
 import pytest
+from springback.sinks.annotator import annotate_readings
+from springback.sinks.grafana_connection import GrafanaConnection
+from springback.sinks.grafana_marks import BREACH_TAG, OPEN_TAG, WINDOW_TAG
 
-from sinks.annotator import annotate_readings
-from sinks.grafana_connection import GrafanaConnection
-from sinks.grafana_marks import BREACH_TAG, OPEN_TAG, WINDOW_TAG
 from tests.dashboards.grafana.panel_queries import PanelQuery, panel_queries
 from tests.deploy.monitoring.fleet_traffic import BREACHED
 from tests.deploy.monitoring.monitoring_stack import MonitoringStack

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+from springback.dashboards.grafana_dashboards import dashboard_files
+from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
+from springback.dashboards.grafana_publisher import publish_dashboards
+from springback.sinks.errors import GrafanaRefusedError
+from springback.sinks.grafana_connection import GrafanaConnection
 
-from dashboards.grafana_dashboards import dashboard_files
-from dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
-from dashboards.grafana_publisher import publish_dashboards
-from sinks.errors import GrafanaRefusedError
-from sinks.grafana_connection import GrafanaConnection
 from tests.dashboards.grafana.dashboard_schema import DASHBOARD
 from tests.sinks.grafana_stub import TOKEN, GrafanaStub, serve
 

@@ -8,12 +8,12 @@ import urllib.parse
 from collections.abc import Iterator
 
 import pytest
+from springback.dashboards.grafana_parts.agent_state_query import state_number
+from springback.dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
+from springback.dashboards.grafana_parts.metric_query import RATE_WINDOW, MetricQueries
+from springback.stream_processors.resilience.exporter_metrics import READINGS
+from springback.stream_processors.resilience.metric_catalogue import OPEN_WINDOWS
 
-from dashboards.grafana_parts.agent_state_query import state_number
-from dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
-from dashboards.grafana_parts.metric_query import RATE_WINDOW, MetricQueries
-from stream_processors.resilience.exporter_metrics import READINGS
-from stream_processors.resilience.metric_catalogue import OPEN_WINDOWS
 from tests.dashboards.grafana.catalogue_page import AGENT, catalogue_page
 from tests.dashboards.grafana.panel_queries import EVERYTHING, boards, panel_queries
 from tests.deploy.monitoring.monitoring_servers import PrometheusServer

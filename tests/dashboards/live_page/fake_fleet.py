@@ -8,15 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
-
-from sinks.reading_topics import ReadingTopics
-from stream_processors.resilience.family_readings import (
+from springback.sinks.reading_topics import ReadingTopics
+from springback.stream_processors.resilience.family_readings import (
     ContractThresholds,
     ExtensibilityRatios,
     FamilyReading,
     StressMargin,
 )
-from stream_processors.resilience.readings import (
+from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     ChannelCosts,

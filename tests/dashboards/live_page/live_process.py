@@ -5,8 +5,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from deploy.child_process import ChildProcess
-from deploy.local_stack import SPRINGBACK
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.local_stack import SPRINGBACK
 
 DEADLINE_S = 30.0
 

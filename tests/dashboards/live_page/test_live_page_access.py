@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
+from springback.deploy.local_stack import SPRINGBACK
 
-from deploy.local_stack import SPRINGBACK
 from tests.dashboards.live_page.live_process import LiveProcess
 from tests.sinks.certificates import self_signed
 
@@ -159,7 +159,9 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 
 def test_without_its_extra_the_command_says_which_to_install() -> None:
-    program = "import sys; sys.modules['nicegui'] = None; from deploy.cli import main; sys.exit(main(['live']))"
+    program = (
+        "import sys; sys.modules['nicegui'] = None; from springback.deploy.cli import main; sys.exit(main(['live']))"
+    )
     ended = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

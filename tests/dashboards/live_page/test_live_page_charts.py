@@ -1,8 +1,9 @@
 """What is in the charts, and what is said beside them."""
 
-from dashboards.live_page.agent_charts import cost_chart, intensity_chart
-from dashboards.live_page.agent_history import AgentHistory, Span
-from dashboards.live_page.stress_curve import curve_words, stress_curve
+from springback.dashboards.live_page.agent_charts import cost_chart, intensity_chart
+from springback.dashboards.live_page.agent_history import AgentHistory, Span
+from springback.dashboards.live_page.stress_curve import curve_words, stress_curve
+
 from tests.dashboards.live_page.fake_fleet import family, status
 
 

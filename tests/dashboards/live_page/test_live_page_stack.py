@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-
-from deploy.local_stack import LocalStack
-from producers.kafka_publisher import KafkaPublisher
-from producers.step_emitter import EpisodeHandle, StepEmitter
+from springback.deploy.local_stack import LocalStack
+from springback.producers.kafka_publisher import KafkaPublisher
+from springback.producers.step_emitter import EpisodeHandle, StepEmitter
 
 pytestmark = pytest.mark.broker
 

@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
+from springback.dashboards.live_page import login_gate
+from springback.dashboards.live_page.login_gate import LoginGate
 from starlette.responses import PlainTextResponse
-
-from dashboards.live_page import login_gate
-from dashboards.live_page.login_gate import LoginGate
 
 PASSWORD = "horse battery staple"
 

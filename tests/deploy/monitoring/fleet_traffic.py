@@ -15,17 +15,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
-from producers.kafka_publisher import KafkaPublisher
-from producers.step_frame import (
+from springback.producers.frame_encoding import encode_msgpack
+from springback.producers.frame_parts import (
     EpisodeEnd,
     EpisodeHeader,
     NavigationOutcome,
     Outcome,
     StepFrame,
     TextColumn,
-    encode_msgpack,
 )
+from springback.producers.kafka_publisher import KafkaPublisher
 
 STEPS = 20
 CYCLE_S = 1.0

@@ -7,8 +7,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deploy.child_process import ChildProcess
-from deploy.free_port import free_port
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.free_port import free_port
+
 from tests.deploy.monitoring.monitoring_tools import needed_tool
 
 START_TIMEOUT_S = 30.0

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
-ROOT = Path(__file__).parents[3]
+from tests.house import ROOT
+
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 ALERT_RULES = (PROMETHEUS / "fleet_alerts.yml", PROMETHEUS / "pipeline_alerts.yml")
 RECORDING_RULES = PROMETHEUS / "recording_rules.yml"

@@ -3,13 +3,14 @@
 import re
 
 import pytest
+from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from springback.stream_processors.resilience.metric_spec import CLOSED_LABELS, MetricSpec
+from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS
 
-from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from stream_processors.resilience.metric_spec import CLOSED_LABELS, MetricSpec
-from stream_processors.resilience.worker_metrics import WORKER_METRICS
 from tests.deploy.monitoring import rule_reading
 from tests.deploy.monitoring.monitoring_tools import output_of
 from tests.deploy.monitoring.rule_reading import ALERT_RULES, RECORDING_RULES, RUNBOOK, Selector, alerts, rules
+from tests.house import ROOT
 
 SPECS = {spec.name: spec for spec in (*METRIC_CATALOGUE, *WORKER_METRICS)}
 RECORDED = {rule["record"] for rule in rules(RECORDING_RULES)}
@@ -81,7 +82,7 @@ def test_an_alert_says_what_it_is_about_and_leads_to_the_runbook(rule: rule_read
     annotations = rule["annotations"]
     assert annotations.keys() == {"summary", "description", "runbook_url"}
     assert "Look at" in annotations["description"]
-    assert annotations["runbook_url"] == f"{RUNBOOK.relative_to(rule_reading.ROOT)}#{name.lower()}"
+    assert annotations["runbook_url"] == f"{RUNBOOK.relative_to(ROOT)}#{name.lower()}"
     for selector in rule_reading.selectors("".join(annotations.values())):
         check_exported(selector)
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from springback.deploy.alert_files import AlertFiles
 
-from deploy.alert_files import AlertFiles
 from tests.deploy.monitoring.monitoring_servers import AlertmanagerServer, Labels
 from tests.deploy.monitoring.monitoring_tools import output_of
-from tests.deploy.monitoring.rule_reading import ROOT, alerts
+from tests.deploy.monitoring.rule_reading import alerts
 from tests.deploy.monitoring.webhook_receiver import WebhookReceiver
+from tests.house import ROOT
 
 CONFIG = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
 DEADLINE_S = 30.0

@@ -2,15 +2,14 @@
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.step_emitter import StepEmitter
 
-from producers.recording_publisher import MemoryPublisher
-from producers.step_emitter import StepEmitter
+from tests.house import DATA
 from tests.producers.habitat.fake_habitat import Trace, fake_habitat_sim, read_traces
 
-DATA = Path(__file__).parents[2] / "data"
 NOW_S = 1_800_000_000.0
 
 

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from producers.habitat_actions import NAVIGATION_ACTIONS, action_word
-from producers.habitat_metrics import (
+from springback.producers.habitat_actions import NAVIGATION_ACTIONS, action_word
+from springback.producers.habitat_metrics import (
     BROKEN_RULE_KEYS,
     COLLISION_TOTALS,
     DISTANCE_KEYS,

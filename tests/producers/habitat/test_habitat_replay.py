@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from springback.producers.frame_parts import StepFrame
+from springback.producers.recording_reader import read_frames
+from springback.stream_processors.family_table import family_table
+from springback.stream_processors.in_memory_driver import evaluate
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
-from producers.recording_reader import read_frames
-from producers.step_frame import StepFrame
-from stream_processors.family_table import family_table
-from stream_processors.in_memory_driver import evaluate
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from tests.producers.habitat.conftest import DATA
+from tests.house import DATA
 from tests.producers.habitat.fake_habitat import Trace
 from tests.producers.habitat.trace_replay import EPOCH_S, PLANNING_S, ends_of, replay_lab, replay_sim, rows_of
 

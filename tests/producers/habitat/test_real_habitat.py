@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from springback.producers.habitat_source import watch
+from springback.producers.perturbations.habitat_disturbances import disturbed
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.step_emitter import StepEmitter
 
-from producers.habitat_source import watch
-from producers.perturbations.habitat_disturbances import disturbed
-from producers.recording_publisher import MemoryPublisher
-from producers.step_emitter import StepEmitter
 from tests.producers.habitat.trace_replay import ends_of, rows_of
 
 pytestmark = pytest.mark.needs_habitat

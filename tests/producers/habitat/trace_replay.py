@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from producers.habitat_metrics import HabitatReading
-from producers.habitat_source import watch
-from producers.recording_publisher import MemoryPublisher
-from producers.step_emitter import StepEmitter
-from producers.step_frame import EpisodeEnd, StepFrame, TextColumn
+from springback.producers.frame_parts import EpisodeEnd, StepFrame, TextColumn
+from springback.producers.habitat_metrics import HabitatReading
+from springback.producers.habitat_source import watch
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.step_emitter import StepEmitter
+
 from tests.producers.habitat.fake_habitat import FakeEnv, Row, Trace
 from tests.producers.habitat.fake_simulator import FakeSimulator
 

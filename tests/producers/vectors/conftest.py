@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-
-from producers.recording_publisher import MemoryPublisher
-from producers.step_emitter import StepEmitter
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.step_emitter import StepEmitter
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+from springback.producers.errors import SignalError
+from springback.producers.gymnasium_vector import SpringbackVectorWrapper
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.signal_hooks import SignalHooks
+from springback.producers.step_emitter import StepEmitter
 
-from producers.errors import SignalError
-from producers.gymnasium_vector import SpringbackVectorWrapper
-from producers.recording_publisher import MemoryPublisher
-from producers.signal_hooks import SignalHooks
-from producers.step_emitter import StepEmitter
 from tests.producers.vectors.vector_lanes import HOOKS, Lane, Played, by_hand, forward, published
 
 SLOTS, EPISODES = 3, 4

@@ -9,12 +9,12 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+from springback.producers.gymnasium_vector import SpringbackVectorWrapper
+from springback.producers.gymnasium_wrapper import SpringbackWrapper
+from springback.producers.isolated_environment import IsolatedEnvironment, isolated
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.step_emitter import StepEmitter
 
-from producers.gymnasium_vector import SpringbackVectorWrapper
-from producers.gymnasium_wrapper import SpringbackWrapper
-from producers.isolated_environment import IsolatedEnvironment, isolated
-from producers.recording_publisher import MemoryPublisher
-from producers.step_emitter import StepEmitter
 from tests.producers.vectors.vector_lanes import HOOKS, Lane, Played, by_hand, forward, published
 
 SLOTS = 3

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 from gymnasium.vector import SyncVectorEnv
+from springback.producers.gymnasium_vector import SpringbackVectorWrapper
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.signal_hooks import SignalHooks
+from springback.producers.step_emitter import StepEmitter
 
-from producers.gymnasium_vector import SpringbackVectorWrapper
-from producers.recording_publisher import MemoryPublisher
-from producers.signal_hooks import SignalHooks
-from producers.step_emitter import StepEmitter
 from tests.producers.vectors.vector_lanes import Lane
 
 

@@ -7,14 +7,14 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv, VectorWrapper
+from springback.producers.gymnasium_vector import SpringbackVectorWrapper
+from springback.producers.gymnasium_wrapper import SpringbackWrapper
+from springback.producers.isolated_environment import IsolatedEnvironment
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.signal_hooks import SignalHooks
+from springback.producers.step_emitter import StepEmitter
+from springback.producers.vector_signals import VectorInfo, gathered, has_nan, info_of_slot, with_finals
 
-from producers.gymnasium_vector import SpringbackVectorWrapper
-from producers.gymnasium_wrapper import SpringbackWrapper
-from producers.isolated_environment import IsolatedEnvironment
-from producers.recording_publisher import MemoryPublisher
-from producers.signal_hooks import SignalHooks
-from producers.step_emitter import StepEmitter
-from producers.vector_signals import VectorInfo, gathered, has_nan, info_of_slot, with_finals
 from tests.producers.vectors.vector_lanes import HOOKS, Lane, by_hand, forward, published
 
 SLOTS, EPISODES = 3, 4

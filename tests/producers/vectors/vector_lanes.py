@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-
-from producers.recording_publisher import MemoryPublisher
-from producers.signal_hooks import SignalHooks, StepContext
-from producers.step_frame import TextColumn
+from springback.producers.frame_parts import TextColumn
+from springback.producers.recording_publisher import MemoryPublisher
+from springback.producers.signal_hooks import SignalHooks, StepContext
 
 Policy = Callable[[Any], int]
 

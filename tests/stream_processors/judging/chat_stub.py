@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from stream_processors.judging.judge_counts import JudgeCounts
-from stream_processors.judging.judge_endpoint import JudgeEndpoint
-from stream_processors.judging.judge_settings import JudgeSettings
-from stream_processors.judging.step_judge import StepJudge
-from stream_processors.judging.step_selection import JudgeRequest
+from springback.stream_processors.judging.judge_counts import JudgeCounts
+from springback.stream_processors.judging.judge_endpoint import JudgeEndpoint
+from springback.stream_processors.judging.judge_settings import JudgeSettings
+from springback.stream_processors.judging.step_judge import StepJudge
+from springback.stream_processors.judging.step_selection import JudgeRequest
 
 GOOD = (0.75, 0.5, 0.25)
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from stream_processors.judging.judge_answer import read_answer
-from stream_processors.judging.judge_errors import NoScoresError
+from springback.stream_processors.judging.judge_answer import read_answer
+from springback.stream_processors.judging.judge_errors import NoScoresError
 
 
 def body(content: Any) -> bytes:

@@ -3,11 +3,10 @@
 from typing import get_args
 
 import pytest
-
-from stream_processors.judging.judge_counts import Cause, Event, JudgeCounts
-from stream_processors.judging.judge_measurements import measure_judge
-from stream_processors.resilience import judge_metrics as metrics
-from stream_processors.resilience.judge_metrics import JUDGE_METRICS
+from springback.stream_processors.judging.judge_counts import Cause, Event, JudgeCounts
+from springback.stream_processors.judging.judge_measurements import measure_judge
+from springback.stream_processors.resilience import judge_metrics as metrics
+from springback.stream_processors.resilience.judge_metrics import JUDGE_METRICS
 
 
 @pytest.mark.parametrize("is_so", [False, True])

@@ -4,10 +4,9 @@ import asyncio
 import socket
 
 import pytest
-
-from stream_processors.errors import SettingsError
-from stream_processors.judging.judge_process import judge_steps
-from stream_processors.settings import load_settings
+from springback.stream_processors.errors import SettingsError
+from springback.stream_processors.judging.judge_process import judge_steps
+from springback.stream_processors.settings import load_settings
 
 
 def test_a_broker_that_is_away_is_waited_for_until_told_to_stop(caplog: pytest.LogCaptureFixture) -> None:

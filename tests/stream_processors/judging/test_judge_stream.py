@@ -18,11 +18,12 @@ import aiokafka  # type: ignore[import-untyped]
 import msgspec
 import numpy as np
 import pytest
+from springback.producers.frame_decoding import decode_frame
+from springback.producers.frame_encoding import encode_json, encode_msgpack
+from springback.stream_processors.judging.judge_process import judge_steps
+from springback.stream_processors.settings import WorkerSettings, load_settings
+from springback.stream_processors.topics import JUDGED_STEPS, STEPS, SUMMARIES, WINDOWS
 
-from producers.step_frame import decode_frame, encode_json, encode_msgpack
-from stream_processors.judging.judge_process import judge_steps
-from stream_processors.settings import WorkerSettings, load_settings
-from stream_processors.topics import JUDGED_STEPS, STEPS, SUMMARIES, WINDOWS
 from tests.stream_processors.conftest import alike, essentials
 from tests.stream_processors.judging.chat_stub import GOOD, Asked, Reply, chat_stub, good
 from tests.stream_processors.judging.test_step_selection import frame_of
@@ -165,7 +166,7 @@ class JudgeProcess:
         options = ["--endpoint", endpoint, "--model", "none", "--ready-file", str(self.ready_file)]
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "deploy.cli", "judge", *options],
+                [sys.executable, "-m", "springback", "judge", *options],
                 env=os.environ | stream.environment | {"SPRINGBACK_JUDGE_API_KEY": "sk-never-told"},
                 stderr=log,
             )

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from producers.step_columns import ABSENT
-from producers.step_frame import EpisodeEnd, EpisodeHeader, StepFrame, TextColumn
-from stream_processors.judging.judge_counts import JudgeCounts
-from stream_processors.judging.judge_settings import JudgeSettings
-from stream_processors.judging.step_selection import StepSelection
+from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, StepFrame, TextColumn
+from springback.producers.step_columns import ABSENT
+from springback.stream_processors.judging.judge_counts import JudgeCounts
+from springback.stream_processors.judging.judge_settings import JudgeSettings
+from springback.stream_processors.judging.step_selection import StepSelection
 
 
 def frame_of(steps: range | list[int], *, ends: bool = False, producer: str = "robot", **given: list[Any]) -> StepFrame:

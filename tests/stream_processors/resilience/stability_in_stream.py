@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from stream_processors.in_memory_driver import learn_baseline
-from stream_processors.resilience.policy_state import StabilityConfig
-from stream_processors.resilience.readings import EpisodeSummary
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import StageBaseline
-from stream_processors.resilience.tracker_state import OpenEpisode, TrackerState
+from springback.stream_processors.in_memory_driver import learn_baseline
+from springback.stream_processors.resilience.policy_state import StabilityConfig
+from springback.stream_processors.resilience.readings import EpisodeSummary
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import StageBaseline
+from springback.stream_processors.resilience.tracker_state import OpenEpisode, TrackerState
+
 from tests.stream_processors.frame_builders import Part, frame_of_parts
 
 CONFIG = ResilienceConfig()

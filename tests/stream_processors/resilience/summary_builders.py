@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-
-from stream_processors.resilience.family_aggregate import FamilyEvent
-from stream_processors.resilience.readings import (
+from springback.stream_processors.resilience.family_aggregate import FamilyEvent
+from springback.stream_processors.resilience.readings import (
     ChannelCosts,
     EpisodeBegun,
     EpisodeKey,

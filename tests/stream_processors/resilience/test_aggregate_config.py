@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-
-from stream_processors.errors import SettingsError
-from stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
-from stream_processors.settings import load_settings
+from springback.stream_processors.errors import SettingsError
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
+from springback.stream_processors.settings import load_settings
 
 
 def aggregate_of(tmp_path: Path, text: str) -> AggregateConfig:

@@ -4,10 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
-
-from stream_processors.in_memory_driver import learn_baseline
-from stream_processors.resilience.anchor import AnchorGrid
-from stream_processors.resilience.baseline_codec import (
+from springback.stream_processors.in_memory_driver import learn_baseline
+from springback.stream_processors.resilience.anchor import AnchorGrid
+from springback.stream_processors.resilience.baseline_codec import (
     BaselineFormatError,
     BaselineReplacement,
     apply_record,
@@ -18,16 +17,17 @@ from stream_processors.resilience.baseline_codec import (
     family_record_key,
     load_baseline,
 )
-from stream_processors.resilience.readings import EpisodeKey
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.signals import Floats
-from stream_processors.resilience.stage_baseline import (
+from springback.stream_processors.resilience.readings import EpisodeKey
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.signals import Floats
+from springback.stream_processors.resilience.stage_baseline import (
     SUMS_WIDTH,
     EpisodeContribution,
     FamilyBaseline,
     LargestSums,
     StageBaseline,
 )
+
 from tests.stream_processors.frame_builders import nominal_baseline
 from tests.stream_processors.random_episodes import by_seed, cut_into_frames, random_episodes, seeds
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from springback.stream_processors.resilience.rebound_window import WindowConfig
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.running_moments import Moments
+from springback.stream_processors.resilience.signals import N_SAMPLE, WORK_LEFT
+from springback.stream_processors.resilience.stage_baseline import BaselineConfig, EpisodeContribution, sums_matrix
 
-from stream_processors.resilience.rebound_window import WindowConfig
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.running_moments import Moments
-from stream_processors.resilience.signals import N_SAMPLE, WORK_LEFT
-from stream_processors.resilience.stage_baseline import BaselineConfig, EpisodeContribution, sums_matrix
 from tests.stream_processors.frame_builders import (
     Row,
     frame_of,

@@ -1,17 +1,17 @@
 """The episode tracker on its boundaries: sessions, ends, gaps, copies and clocks, each test named for one."""
 
 import pytest
+from springback.producers.frame_parts import Outcome, StepFrame
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_table import ArrivedFrame
+from springback.stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.readings import EpisodeKey
+from springback.stream_processors.resilience.rebound_window import WindowConfig
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import StageBaseline, sums_matrix
+from springback.stream_processors.resilience.tracker_state import OpenEpisode, TrackerState
 
-from producers.frame_validation import tabulate
-from producers.step_frame import Outcome, StepFrame
-from producers.step_table import ArrivedFrame
-from stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.readings import EpisodeKey
-from stream_processors.resilience.rebound_window import WindowConfig
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import StageBaseline, sums_matrix
-from stream_processors.resilience.tracker_state import OpenEpisode, TrackerState
 from tests.stream_processors.frame_builders import (
     START_S,
     Row,

@@ -3,12 +3,12 @@
 import math
 
 import pytest
+from springback.stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import sums_matrix
+from springback.stream_processors.resilience.tracker_state import TrackerState
 
-from stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import sums_matrix
-from stream_processors.resilience.tracker_state import TrackerState
 from tests.stream_processors.frame_builders import (
     START_S,
     Row,

@@ -7,22 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_table import ArrivedFrame
+from springback.stream_processors.in_memory_driver import evaluate, learn_baseline
+from springback.stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
+from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, WindowReading
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import EpisodeContribution, StageBaseline, sums_matrix
+from springback.stream_processors.resilience.tracker_state import TrackerState
 
-from producers.frame_validation import tabulate
-from producers.step_table import ArrivedFrame
-from stream_processors.in_memory_driver import evaluate, learn_baseline
-from stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
-from stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, WindowReading
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import EpisodeContribution, StageBaseline, sums_matrix
-from stream_processors.resilience.tracker_state import TrackerState
-from tests.stream_processors.frame_builders import (
-    START_S,
-    Part,
-    frame_of_parts,
-    ready,
-    run_tracker,
-)
+from tests.stream_processors.frame_builders import START_S, Part, frame_of_parts, ready, run_tracker
 from tests.stream_processors.random_episodes import by_seed, cut_into_frames, random_episodes
 
 CONFIG = ResilienceConfig()
@@ -180,7 +174,7 @@ def test_the_unit_of_a_signal_plays_no_part_but_for_epsilon(
     place = ["planning_s", "perception_s", "travel", "retries", "-", "-", "risk"]
     if signal in place:
         epsilon[place.index(signal)] *= factor
-    monkeypatch.setattr("stream_processors.resilience.materialised_baseline.EPSILON_ABSOLUTE", epsilon)
+    monkeypatch.setattr("springback.stream_processors.resilience.materialised_baseline.EPSILON_ABSOLUTE", epsilon)
     scaled = evaluate([frame_of_parts([part]) for part in scaled_parts], CONFIG)
     assert plain.windows
     assert [w.alarm_step for w in scaled.windows] == [w.alarm_step for w in plain.windows]

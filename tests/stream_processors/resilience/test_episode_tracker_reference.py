@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from springback.stream_processors.in_memory_driver import evaluate
+from springback.stream_processors.resilience.quantiles import quantile
+from springback.stream_processors.resilience.readings import EpisodeKey
+from springback.stream_processors.resilience.rebound_window import WindowConfig
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import BaselineConfig
 
-from stream_processors.in_memory_driver import evaluate
-from stream_processors.resilience.quantiles import quantile
-from stream_processors.resilience.readings import EpisodeKey
-from stream_processors.resilience.rebound_window import WindowConfig
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import BaselineConfig
 from tests.stream_processors.random_episodes import by_seed, cut_into_frames, random_episodes
 from tests.stream_processors.resilience.literal_metrics import LiteralBaseline, LiteralScores, literal_windows
 

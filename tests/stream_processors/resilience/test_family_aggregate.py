@@ -7,20 +7,20 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
-from stream_processors.resilience.family_aggregate import (
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig, FamilyContract
+from springback.stream_processors.resilience.family_aggregate import (
     FamilyAggregator,
     FamilyEvent,
     aggregate,
     in_order,
     monitors,
 )
-from stream_processors.resilience.family_readings import FamilyReading
-from stream_processors.resilience.family_state import FamilyState
-from stream_processors.resilience.quantile_sketch import decode_sketch, encode_sketch
-from stream_processors.resilience.quantiles import quantile
-from stream_processors.resilience.readings import EpisodeBegun, EpisodeSummary
+from springback.stream_processors.resilience.family_readings import FamilyReading
+from springback.stream_processors.resilience.family_state import FamilyState
+from springback.stream_processors.resilience.quantile_sketch import decode_sketch, encode_sketch
+from springback.stream_processors.resilience.quantiles import quantile
+from springback.stream_processors.resilience.readings import EpisodeBegun, EpisodeSummary
+
 from tests.stream_processors.random_episodes import by_seed, seeds
 from tests.stream_processors.resilience.summary_builders import START_S, begun_of, random_events, summary_of
 

@@ -1,9 +1,9 @@
 """A link that has died and sends its last frame again and again, freshly stamped: it must not pass for calm."""
 
 import pytest
+from springback.stream_processors.resilience.episode_tracker import EpisodeTracker
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
-from stream_processors.resilience.episode_tracker import EpisodeTracker
-from stream_processors.resilience.resilience_config import ResilienceConfig
 from tests.stream_processors.frame_builders import (
     START_S,
     Row,

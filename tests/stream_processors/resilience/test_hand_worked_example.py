@@ -20,13 +20,13 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from springback.producers.frame_parts import StepFrame
+from springback.stream_processors.in_memory_driver import evaluate, learn_baseline
+from springback.stream_processors.resilience.excess import excess, intensity
+from springback.stream_processors.resilience.rebound_window import WindowConfig
+from springback.stream_processors.resilience.recovery_cost import remaining_work
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
-from producers.step_frame import StepFrame
-from stream_processors.in_memory_driver import evaluate, learn_baseline
-from stream_processors.resilience.excess import excess, intensity
-from stream_processors.resilience.rebound_window import WindowConfig
-from stream_processors.resilience.recovery_cost import remaining_work
-from stream_processors.resilience.resilience_config import ResilienceConfig
 from tests.stream_processors.frame_builders import START_S, Row, frame_of, ready
 
 CONFIG = ResilienceConfig(window=WindowConfig(effort_bound=4.0))

@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from stream_processors.resilience.materialised_baseline import (
+from springback.stream_processors.resilience.materialised_baseline import (
     AlarmBounds,
     MaterialisedBaseline,
     calibrated_bounds,
     materialise,
 )
-from stream_processors.resilience.recovery_cost import remaining_work
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.signals import DEBT
-from stream_processors.resilience.stage_baseline import (
+from springback.stream_processors.resilience.recovery_cost import remaining_work
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.signals import DEBT
+from springback.stream_processors.resilience.stage_baseline import (
     BaselineConfig,
     FamilyBaseline,
     LargestSums,
     StageBaseline,
 )
+
 from tests.stream_processors.frame_builders import (
     frame_of,
     nominal_baseline,

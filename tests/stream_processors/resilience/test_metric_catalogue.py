@@ -1,7 +1,7 @@
 import re
 
-from stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from stream_processors.resilience.metric_spec import CLOSED_LABELS, MetricSpec
+from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+from springback.stream_processors.resilience.metric_spec import CLOSED_LABELS, MetricSpec
 
 OPEN_LABELS = {
     "family", "method", "version", "agent", "reason", "partition", "topic", "metric", "sink", "reading_schema",
@@ -43,7 +43,7 @@ def test_histograms_alone_have_buckets_and_they_rise() -> None:
 
 
 def test_every_metric_of_the_modules_is_in_the_catalogue() -> None:
-    from stream_processors.resilience import (
+    from springback.stream_processors.resilience import (
         agent_metrics,
         exporter_metrics,
         family_metrics,

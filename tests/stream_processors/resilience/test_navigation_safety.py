@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from springback.stream_processors.resilience.family_readings import NavigationScores
+from springback.stream_processors.resilience.navigation_safety import NavigationSums, add_navigation
+from springback.stream_processors.resilience.readings import NavigationReading
 
-from stream_processors.resilience.family_readings import NavigationScores
-from stream_processors.resilience.navigation_safety import NavigationSums, add_navigation
-from stream_processors.resilience.readings import NavigationReading
 from tests.stream_processors.resilience.summary_builders import random_navigation
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-
-from stream_processors.resilience.network_value import (
+from springback.stream_processors.resilience.network_value import (
     Layer,
     NetworkFormatError,
     NetworkValues,
@@ -16,7 +15,8 @@ from stream_processors.resilience.network_value import (
     input_width,
     load_network,
 )
-from stream_processors.resilience.value_model import StateFeatures, ValueModel
+from springback.stream_processors.resilience.value_model import StateFeatures, ValueModel
+
 from tests.stream_processors.value_states import FAMILIES, MODES, random_states
 
 

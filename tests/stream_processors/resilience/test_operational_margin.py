@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-
-from stream_processors.resilience.aggregate_config import AggregateConfig, AutoThresholds, FamilyContract
-from stream_processors.resilience.family_readings import ContractThresholds, ExtensibilityRatios
-from stream_processors.resilience.operational_margin import (
+from springback.stream_processors.resilience.aggregate_config import AggregateConfig, AutoThresholds, FamilyContract
+from springback.stream_processors.resilience.family_readings import ContractThresholds, ExtensibilityRatios
+from springback.stream_processors.resilience.operational_margin import (
     ReferenceCosts,
     StressBin,
     margin,
@@ -14,6 +13,7 @@ from stream_processors.resilience.operational_margin import (
     ratios,
     stress_margin,
 )
+
 from tests.stream_processors.resilience.summary_builders import summary_of
 
 CONFIG = AggregateConfig()

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from springback.producers.frame_validation import tabulate
+from springback.producers.step_table import ArrivedFrame
+from springback.stream_processors.in_memory_driver import learn_baseline
+from springback.stream_processors.resilience.episode_tracker import EpisodeTracker
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.policy_state import MANY_MODES
+from springback.stream_processors.resilience.policy_sums import policy_matrix
+from springback.stream_processors.resilience.stage_baseline import StageBaseline
+from springback.stream_processors.resilience.tracker_state import TrackerState
 
-from producers.frame_validation import tabulate
-from producers.step_table import ArrivedFrame
-from stream_processors.in_memory_driver import learn_baseline
-from stream_processors.resilience.episode_tracker import EpisodeTracker
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.policy_state import MANY_MODES
-from stream_processors.resilience.policy_sums import policy_matrix
-from stream_processors.resilience.stage_baseline import StageBaseline
-from stream_processors.resilience.tracker_state import TrackerState
 from tests.stream_processors.frame_builders import (
     START_S,
     frame_of,

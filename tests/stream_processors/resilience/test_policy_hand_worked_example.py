@@ -22,15 +22,15 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from springback.producers.frame_parts import StepFrame
+from springback.producers.step_columns import ABSENT
+from springback.stream_processors.in_memory_driver import evaluate, exact, learn_baseline
+from springback.stream_processors.resilience.advantage import exact_advantages, lagged_advantages
+from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline
+from springback.stream_processors.resilience.policy_sums import PolicySums, policy_matrix
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.reward_trajectories import reward_trajectories
 
-from producers.step_columns import ABSENT
-from producers.step_frame import StepFrame
-from stream_processors.in_memory_driver import evaluate, exact, learn_baseline
-from stream_processors.resilience.advantage import exact_advantages, lagged_advantages
-from stream_processors.resilience.materialised_baseline import MaterialisedBaseline
-from stream_processors.resilience.policy_sums import PolicySums, policy_matrix
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.reward_trajectories import reward_trajectories
 from tests.stream_processors.frame_builders import START_S, Row, frame_of, ready, run_tracker
 
 CONFIG = exact(ResilienceConfig())

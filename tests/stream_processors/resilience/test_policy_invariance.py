@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from springback.stream_processors.in_memory_driver import evaluate
+from springback.stream_processors.resilience.policy_sums import policy_matrix
+from springback.stream_processors.resilience.tracker_state import TrackerState
 
-from stream_processors.in_memory_driver import evaluate
-from stream_processors.resilience.policy_sums import policy_matrix
-from stream_processors.resilience.tracker_state import TrackerState
-from tests.stream_processors.frame_builders import (
-    frame_of,
-    frame_of_parts,
-    nominal_rows,
-    ready,
-    run_tracker,
-)
+from tests.stream_processors.frame_builders import frame_of, frame_of_parts, nominal_rows, ready, run_tracker
 from tests.stream_processors.random_episodes import by_seed, cut_into_frames, judged_episodes
 from tests.stream_processors.resilience.literal_stability import LiteralStability
 from tests.stream_processors.resilience.stability_in_stream import CONFIG, baseline_of, by_key, open_episodes, with_lag

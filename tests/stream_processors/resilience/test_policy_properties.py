@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from stream_processors.in_memory_driver import evaluate, learn_baseline
-from stream_processors.resilience.advantage import exact_advantages, lagged_advantages
-from stream_processors.resilience.baseline_codec import (
+from springback.stream_processors.in_memory_driver import evaluate, learn_baseline
+from springback.stream_processors.resilience.advantage import exact_advantages, lagged_advantages
+from springback.stream_processors.resilience.baseline_codec import (
     BaselineFormatError,
     apply_record,
     baseline_records,
     dump_baseline,
     load_baseline,
 )
-from stream_processors.resilience.policy_state import ReturnTraces, StabilityConfig
-from stream_processors.resilience.policy_sums import POLICY_WIDTH, merge_policy
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.stage_baseline import CellKey, StageBaseline
+from springback.stream_processors.resilience.policy_state import ReturnTraces, StabilityConfig
+from springback.stream_processors.resilience.policy_sums import POLICY_WIDTH, merge_policy
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.stage_baseline import CellKey, StageBaseline
+
 from tests.stream_processors.random_episodes import by_seed, cut_into_frames, random_episodes
 
 residuals = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=150).map(np.array)

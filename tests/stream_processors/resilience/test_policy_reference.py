@@ -1,6 +1,5 @@
 """Stability loss and beta_step of whole recordings against the literal implementation of the definition."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,20 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from springback.producers.frame_parts import StepFrame, TextColumn
+from springback.producers.recording_reader import read_frames
+from springback.stream_processors.in_memory_driver import evaluate, learn_baseline
+from springback.stream_processors.resilience.policy_state import StabilityConfig
+from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
-from producers.recording_reader import read_frames
-from producers.step_frame import StepFrame, TextColumn
-from stream_processors.in_memory_driver import evaluate, learn_baseline
-from stream_processors.resilience.policy_state import StabilityConfig
-from stream_processors.resilience.readings import EpisodeKey, EpisodeSummary
-from stream_processors.resilience.resilience_config import ResilienceConfig
+from tests.house import DATA
 from tests.stream_processors.frame_builders import Part, ready, run_tracker
 from tests.stream_processors.random_episodes import by_seed, cut_into_frames, judged_episodes
 from tests.stream_processors.resilience.literal_metrics import Row
 from tests.stream_processors.resilience.literal_stability import LiteralStability
 
 CONFIG = ResilienceConfig()
-RECORDING = Path(__file__).parents[2] / "data" / "habitat_lab_pointnav.frames.jsonl.gz"
+RECORDING = DATA / "habitat_lab_pointnav.frames.jsonl.gz"
 
 
 def check(summary: EpisodeSummary, literal: LiteralStability, rows: list[Row]) -> None:

@@ -1,13 +1,13 @@
 """When an agent last got on, as its statuses tell it: by the broker's clock, whatever the agent says."""
 
 import pytest
+from springback.producers.frame_parts import StepFrame
+from springback.stream_processors.resilience.episode_tracker import EpisodeTracker
+from springback.stream_processors.resilience.readings import AgentStatus
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.tracker_readings import agent_status
+from springback.stream_processors.resilience.tracker_state import TrackerState
 
-from producers.step_frame import StepFrame
-from stream_processors.resilience.episode_tracker import EpisodeTracker
-from stream_processors.resilience.readings import AgentStatus
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.tracker_readings import agent_status
-from stream_processors.resilience.tracker_state import TrackerState
 from tests.stream_processors.frame_builders import START_S, frame_of, nothing_learned, run_tracker
 
 CONFIG = ResilienceConfig()

@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from stream_processors.resilience.quantiles import quantile
+from springback.stream_processors.resilience.quantiles import quantile
 
 
 @given(values=st.lists(st.integers(0, 9), min_size=1, max_size=60), percent=st.integers(1, 100))

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from stream_processors.resilience.materialised_baseline import AlarmBounds
-from stream_processors.resilience.rebound_window import (
+from springback.stream_processors.resilience.materialised_baseline import AlarmBounds
+from springback.stream_processors.resilience.rebound_window import (
     DetectorState,
     UninterruptedSums,
     WalkRows,
@@ -17,6 +16,7 @@ from stream_processors.resilience.rebound_window import (
     WindowEvent,
     walk,
 )
+
 from tests.stream_processors.resilience.literal_metrics import literal_windows
 
 EXACT = WindowConfig(effort_drift=0.5, delay_drift=0.5)

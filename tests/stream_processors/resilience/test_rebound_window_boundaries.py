@@ -4,9 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
-from stream_processors.resilience.materialised_baseline import AlarmBounds
-from stream_processors.resilience.rebound_window import DetectorState, WalkRows, WindowConfig, WindowEvent, walk
+from springback.stream_processors.resilience.materialised_baseline import AlarmBounds
+from springback.stream_processors.resilience.rebound_window import (
+    DetectorState,
+    WalkRows,
+    WindowConfig,
+    WindowEvent,
+    walk,
+)
 
 EXACT = WindowConfig(effort_drift=0.5, delay_drift=0.5)
 BOUNDS = AlarmBounds(3.0, 3.0)

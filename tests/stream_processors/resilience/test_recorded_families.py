@@ -6,20 +6,19 @@ the frames themselves are here.
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from springback.producers.recording_reader import read_frames
+from springback.stream_processors.in_memory_driver import evaluate
+from springback.stream_processors.resilience.family_aggregate import aggregate
+from springback.stream_processors.resilience.readings import EpisodeSummary
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
-from producers.recording_reader import read_frames
-from stream_processors.in_memory_driver import evaluate
-from stream_processors.resilience.family_aggregate import aggregate
-from stream_processors.resilience.readings import EpisodeSummary
-from stream_processors.resilience.resilience_config import ResilienceConfig
+from tests.house import DATA
 from tests.stream_processors.resilience.summary_builders import summary_of
 
-DATA = Path(__file__).parents[2] / "data"
 CONFIG = ResilienceConfig()
 
 

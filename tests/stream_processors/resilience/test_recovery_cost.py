@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from springback.stream_processors.resilience.excess import Intensity
+from springback.stream_processors.resilience.recovery_cost import Tally, cost_terms
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
-from stream_processors.resilience.excess import Intensity
-from stream_processors.resilience.recovery_cost import Tally, cost_terms
-from stream_processors.resilience.resilience_config import ResilienceConfig
 from tests.stream_processors.frame_builders import frame_of, nominal_baseline, nominal_rows, ready, run_tracker
 
 CONFIG = ResilienceConfig()

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from stream_processors.resilience.running_moments import Moments, merge_groups, triangle
-from stream_processors.resilience.signals import Floats, Ints
+from springback.stream_processors.resilience.running_moments import Moments, merge_groups, triangle
+from springback.stream_processors.resilience.signals import Floats, Ints
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from springback.stream_processors.in_memory_driver import learn_baseline
+from springback.stream_processors.resilience.policy_state import StabilityConfig
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.shaped_reward import judged, rubric, shaped_rewards
+from springback.stream_processors.resilience.signals import Floats
+from springback.stream_processors.reward_trajectories import reward_trajectories
 
-from stream_processors.in_memory_driver import learn_baseline
-from stream_processors.resilience.policy_state import StabilityConfig
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.shaped_reward import judged, rubric, shaped_rewards
-from stream_processors.resilience.signals import Floats
-from stream_processors.reward_trajectories import reward_trajectories
 from tests.stream_processors.frame_builders import frame_of, nominal_baseline, nominal_rows, ready
 
 CONFIG = ResilienceConfig()

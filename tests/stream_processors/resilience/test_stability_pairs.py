@@ -1,9 +1,8 @@
 """Equation 6 worked by hand, and what a bounded memory lets go."""
 
 import pytest
-
-from stream_processors.resilience.quantiles import quantile
-from stream_processors.resilience.stability_pairs import MAGNITUDE_MEMORY, PerturbedLoss, StabilityPairs
+from springback.stream_processors.resilience.quantiles import quantile
+from springback.stream_processors.resilience.stability_pairs import MAGNITUDE_MEMORY, PerturbedLoss, StabilityPairs
 
 Run = tuple[str, float, float, str]
 """Task, loss, magnitude (0: a reference), kind."""

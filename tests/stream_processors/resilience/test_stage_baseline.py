@@ -5,12 +5,11 @@ from itertools import permutations
 import msgspec
 import numpy as np
 import pytest
-
-from stream_processors.resilience.readings import EpisodeKey
-from stream_processors.resilience.resilience_config import ResilienceConfig
-from stream_processors.resilience.running_moments import Moments, merge_groups
-from stream_processors.resilience.signals import N_SAMPLE, Floats
-from stream_processors.resilience.stage_baseline import (
+from springback.stream_processors.resilience.readings import EpisodeKey
+from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.resilience.running_moments import Moments, merge_groups
+from springback.stream_processors.resilience.signals import N_SAMPLE, Floats
+from springback.stream_processors.resilience.stage_baseline import (
     BaselineConfig,
     CellKey,
     EpisodeContribution,
@@ -20,6 +19,7 @@ from stream_processors.resilience.stage_baseline import (
     merge_into_cells,
     sums_matrix,
 )
+
 from tests.stream_processors.frame_builders import nominal_baseline, ready
 
 CONFIG = BaselineConfig()

@@ -1,9 +1,8 @@
 """Equation 10 worked by hand, and the boundaries of the live breach."""
 
 import pytest
-
-from stream_processors.resilience.family_readings import ExtensibilityRatios, StressMargin
-from stream_processors.resilience.stress_capacity import (
+from springback.stream_processors.resilience.family_readings import ExtensibilityRatios, StressMargin
+from springback.stream_processors.resilience.stress_capacity import (
     BreachState,
     StressCapacity,
     beyond_capacity,

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
+from springback.stream_processors.resilience.aggregate_config import FamilyContract
+from springback.stream_processors.resilience.stress_operator import StressPlace, stress_place
 
-from stream_processors.resilience.aggregate_config import FamilyContract
-from stream_processors.resilience.stress_operator import StressPlace, stress_place
 from tests.stream_processors.resilience.summary_builders import traits_of
 
 OUTSIDE = FamilyContract()

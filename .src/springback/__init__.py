@@ -1,0 +1,1 @@
+"""springback: live resilience telemetry for embodied agents."""
