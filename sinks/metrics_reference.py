@@ -34,7 +34,7 @@ def metrics_reference() -> str:
     lines = [
         "# Metrics",
         "",
-        "<!-- Made from the metric catalogue by `python -m springback.sinks.metrics_reference`: change that, not this. -->",
+        "<!-- Written by `python -m springback.sinks.metrics_reference` from the metric catalogue: change that. -->",
         "",
         "Every metric that springback serves. Names carry base units, counters end in `_total`; a unit of 1 is a pure",
         "number. What is not known has no series: neither 0 nor NaN. Equations are those of arXiv:2608.23839, in the",

@@ -70,12 +70,13 @@ sys.exit(main(sys.argv[2:]))
 
 def modules(folder: str) -> list[str]:
     paths = sorted((ROOT / folder).rglob("*.py"))
-    return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    return [f"springback.{name}" for name in names]
 
 
 def run_with(packages: tuple[str, ...], script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", BLOCKER + script, " ".join((*packages, *FOLDERS)), *arguments],
+        [sys.executable, "-c", BLOCKER + script, " ".join((*packages, "springback")), *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -146,7 +147,7 @@ def imported_packages(folder: str) -> set[str]:
                 names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
                 names.add(node.module)
-    return {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - set(FOLDERS)
+    return {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names) - {"springback"}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
