@@ -6,9 +6,9 @@ from typing import Any, Literal, NamedTuple
 
 from springback.dashboards.grafana_dashboards import dashboard_files
 from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
-from springback.sinks.bounded_memory import fingerprint
 from springback.sinks.errors import GrafanaRefusedError
-from springback.sinks.grafana_connection import GrafanaConnection
+from springback.sinks.fleet.memory import fingerprint
+from springback.sinks.grafana.connection import GrafanaConnection
 
 Outcome = Literal["created", "updated", "unchanged", "missing"]
 

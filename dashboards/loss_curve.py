@@ -5,7 +5,8 @@ from pathlib import Path
 from matplotlib import style
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from springback.stream_processors.value_fitting import FittedValue
+
+from springback.stream_processors.offline.value_fitting import FittedValue
 
 _TRAIN, _HELD_OUT, _MUTED = "#0072b2", "#d55e00", "#777777"
 

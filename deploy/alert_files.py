@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+
 from springback.deploy.errors import DeployError
 
 RUNBOOK = "deploy/prometheus/runbook.md"

@@ -1,17 +1,119 @@
 """A real Apache Kafka on this machine: one KRaft node from Maven's artefacts, on free loopback ports.
 
 It is up about four seconds after its jars are there, in 260 MB. Topics have one replica, and do not create themselves.
+
+What a real Apache Kafka needs to run here: a Java, and Kafka's jars, which Maven fetches once per user.
 """
 
 import base64
+import fcntl
+import os
+import re
+import shutil
 import string
+import subprocess
+import tempfile
 import uuid
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 
 from springback.deploy.broker_process import BrokerProcess
 from springback.deploy.child_process import ChildProcess
-from springback.deploy.kafka_distribution import find_java, kafka_jars
+from springback.deploy.errors import ChildFailedError, DeployError, MissingToolError
+
+KAFKA_VERSION = "4.1.0"  # as in deploy/kafka/pom.xml
+OLDEST_JAVA = 17
+_DOWNLOAD_TIMEOUT_S = 600.0
+_INSTALL_JAVA = "Install it with `apt install openjdk-17-jre-headless` (Debian, Ubuntu) or `brew install openjdk@17`."
+_INSTALL_MAVEN = "Install it with `apt install maven` (Debian, Ubuntu) or `brew install maven`."
+_ELSE = "Or do without: --broker embedded."
+
+
+def find_java() -> Path:
+    """The Java program: of JAVA_HOME where that is set, else the one on the PATH.
+
+    Raises:
+        MissingToolError: There is none, it does not run, or it is older than Java 17.
+    """
+    needed = f"A real Apache Kafka needs Java {OLDEST_JAVA} or newer"
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        place = f"JAVA_HOME ({home}) has no bin/java" if home else "there is no `java` on the PATH"
+        message = f"{needed}, but {place}. {_INSTALL_JAVA} {_ELSE}"
+        raise MissingToolError(message)
+    answer = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    said = (answer.stderr + answer.stdout).strip()
+    version = re.search(r'version "(\d+)', said)
+    if answer.returncode != 0 or version is None:
+        message = f"{needed}, but `{found} -version` said: {said!r}. {_INSTALL_JAVA} {_ELSE}"
+        raise MissingToolError(message)
+    if int(version[1]) < OLDEST_JAVA:
+        message = f"{needed}, but {found} is: {said.splitlines()[0]}. {_INSTALL_JAVA} {_ELSE}"
+        raise MissingToolError(message)
+    return Path(found)
+
+
+def kafka_jars() -> Path:
+    """The directory of Kafka's jars, in the user's cache; fetched by Maven when it is not there yet (43 MB).
+
+    Two processes that want it at once fetch it once; one that is interrupted leaves nothing behind that looks whole.
+
+    Raises:
+        MissingToolError: It must be fetched, and there is no Maven.
+        DeployError: Maven could not fetch it.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "springback"
+    jars = cache / f"kafka-{KAFKA_VERSION}"
+    if jars.is_dir():
+        return jars
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = (
+            f"Kafka's jars cannot be kept in {cache} ({error.strerror}). "
+            f"Set XDG_CACHE_HOME to a directory that can be written to. {_ELSE}"
+        )
+        raise DeployError(message) from error
+    with (cache / "kafka.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jars.is_dir():
+            _fetch(jars)
+    return jars
+
+
+def _fetch(jars: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        message = (
+            f"Apache Kafka's jars must be fetched once, to {jars}, and that needs Maven, but there is no `mvn` "
+            f"on the PATH. {_INSTALL_MAVEN} {_ELSE}"
+        )
+        raise MissingToolError(message)
+    with (
+        tempfile.TemporaryDirectory(prefix="fetching-kafka-", dir=jars.parent) as name,
+        as_file(files("springback.deploy") / "kafka" / "pom.xml") as pom,
+    ):
+        work = Path(name)
+        command = [
+            *(maven, "--quiet", "--batch-mode", "--file", str(pom)),
+            *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}"),
+        ]
+        try:
+            with ChildProcess("Maven", command, work / "maven.log") as child:
+                exit_code = child.wait(_DOWNLOAD_TIMEOUT_S)
+                said = "\n".join(f"  | {line}" for line in child.log_tail())
+        except ChildFailedError as error:
+            message = f"Apache Kafka {KAFKA_VERSION} could not be fetched: {error} {_ELSE}"
+            raise DeployError(message) from error
+        if exit_code != 0 or not any((work / "jars").glob("kafka_2.13-*.jar")):
+            message = (
+                f"Maven could not fetch Apache Kafka {KAFKA_VERSION} (exit code {exit_code}). Is the network there, "
+                f"and does Maven reach its repository (~/.m2/settings.xml)? It said:\n{said}\n{_ELSE}"
+            )
+            raise DeployError(message)
+        (work / "jars").rename(jars)
+
 
 _START_TIMEOUT_S = 60.0
 _FORMAT_TIMEOUT_S = 60.0

@@ -4,28 +4,10 @@ import importlib.metadata
 from typing import Annotated
 
 import typer
-from springback.deploy.commands import (
-    alerts,
-    annotate,
-    baseline,
-    bridge,
-    compare,
-    dashboards,
-    demo,
-    evaluate,
-    export,
-    fit_value,
-    gateway,
-    judge,
-    live,
-    record,
-    replay,
-    schema,
-    sources,
-    topics,
-    up,
-    worker,
-)
+
+from springback.deploy.commands import alerts, baseline, dashboards, schema, sources
+from springback.deploy.commands.recordings import compare, evaluate, fit_value, record, replay
+from springback.deploy.commands.services import annotate, bridge, demo, export, gateway, judge, live, topics, up, worker
 
 _ABOUT = """Live resilience telemetry for embodied agents: from step events on Kafka to recovery costs in Prometheus.
 

@@ -4,8 +4,9 @@ from typing import Literal
 
 import msgspec
 from rich.console import Console
+
 from springback.deploy.demo_run import EXTERNAL_PREFIX, demo_run
-from springback.stream_processors.family_table import FamilyRow
+from springback.stream_processors.offline.tables import FamilyRow
 from springback.stream_processors.settings import WorkerSettings
 
 DemoSource = Literal["babyai", "habitat"]
@@ -49,9 +50,9 @@ def run_demo(
         MissingExtraError: the simulated agents are not installed.
     """
     if source == "babyai":
-        from springback.deploy.babyai_demo import run_babyai  # needs an extra of its own
+        from springback.deploy.demo_sources import run_babyai  # needs an extra of its own
     else:
-        from springback.deploy.habitat_demo import run_habitat
+        from springback.deploy.demo_sources import run_habitat
 
     chosen = settings or WorkerSettings()
     if broker not in ("embedded", "kafka") and not chosen.prefix:

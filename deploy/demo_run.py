@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
 from springback.deploy.errors import DeployError
 from springback.deploy.family_table_view import family_table_view
-from springback.deploy.live_page_choice import live_page_installed, live_page_line
-from springback.deploy.local_stack import LocalStack
-from springback.producers.kafka_publisher import KafkaPublisher
+from springback.deploy.local_stack import LocalStack, live_page_installed, live_page_line
+from springback.producers.emitter.kafka_publisher import KafkaPublisher
 from springback.sinks.background_reader import BackgroundReader
 from springback.sinks.memory_sink import MemorySink
-from springback.stream_processors.family_table import FamilyRow, family_table
+from springback.stream_processors.offline.tables import FamilyRow, family_table
 from springback.stream_processors.resilience.readings import EpisodeSummary
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.topics import STEPS, topic_name

@@ -7,8 +7,8 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
-from springback.stream_processors.evaluation_json import ResilienceJson
-from springback.stream_processors.family_table import FamilyRow
+
+from springback.stream_processors.offline.tables import FamilyRow, ResilienceJson
 
 _STATES = ("recovered", "unrecovered", "censored")
 _CAUSES = ("effort", "delay", "effort+delay")

@@ -2,10 +2,13 @@
 
 All but the broker are children of this process, so nothing is left running however it ends; temporary files
 go with it, or with the next start where it was killed. Logs stay (see ``run_directory.log_directory``).
+
+Whether the live page is among what `up` and `demo` run: it is, where its extra is installed.
 """
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import signal
 import sys
@@ -16,7 +19,8 @@ from types import FrameType, TracebackType
 from typing import Self
 
 import msgspec
-from springback.deploy.broker_choice import Broker, open_broker
+
+from springback.deploy.brokers import Broker, open_broker
 from springback.deploy.child_process import ChildProcess
 from springback.deploy.errors import ChildFailedError
 from springback.deploy.run_directory import log_directory, run_directory
@@ -211,3 +215,16 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for number in unhandled:
             signal.signal(number, signal.SIG_DFL)
+
+
+_MISSING = "the live page is not installed; pip install 'springback[live]' brings it"
+
+
+def live_page_installed() -> bool:
+    """Whether what the live page needs is installed."""
+    return importlib.util.find_spec("nicegui") is not None
+
+
+def live_page_line(stack: LocalStack) -> str:
+    """Where the live page is, or why there is none, as a line to print."""
+    return f"Live:    {stack.live_url or _MISSING}"

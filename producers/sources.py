@@ -12,10 +12,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from springback.producers.errors import ProducerError
-from springback.producers.frame_publisher import FramePublisher
-from springback.producers.missing_extra import MissingExtraError
-from springback.producers.signal_mapping import SignalMapping
+from springback.producers.emitter.publishers import FramePublisher
+from springback.producers.errors import MissingExtraError, ProducerError
+from springback.producers.mapping.signal_mapping import SignalMapping
 
 SourceKind = Literal["wrapper", "bridge", "recording"]
 
@@ -75,7 +74,7 @@ class Source(NamedTuple):
         """
         module, _, name = self.place.partition(":")
         try:
-            return getattr(importlib.import_module(f"producers.{module}"), name)
+            return getattr(importlib.import_module(f"springback.producers.{module}"), name)
         except ModuleNotFoundError as error:
             if self.extra is None or (error.name or "").partition(".")[0] not in self.needs.split():
                 raise
@@ -87,17 +86,19 @@ def _gymnasium(name: str, place: str, about: str) -> Source:
 
 
 def _recording(name: str, module: str, needs: str, about: str, *, magic: bytes = b"", by_name: bool = False) -> Source:
-    place, extra = f"recording_formats.{module}:read_messages", "recordings" if needs else None
+    place, extra = f"recordings.{module}:read_messages", "recordings" if needs else None
     return Source(name, "recording", place, extra, needs, about, magic=magic, by_name=by_name)
 
 
 SOURCES: Final[tuple[Source, ...]] = (
-    _gymnasium("gymnasium", "gymnasium_wrapper:SpringbackWrapper", "one Gymnasium environment"),
-    _gymnasium("gymnasium-vector", "gymnasium_vector:SpringbackVectorWrapper", "a vector of them, a frame a step"),
+    _gymnasium("gymnasium", "environments.wrapper:SpringbackWrapper", "one Gymnasium environment"),
+    _gymnasium(
+        "gymnasium-vector", "environments.vector_wrapper:SpringbackVectorWrapper", "a vector of them, a frame a step"
+    ),
     Source(
         "habitat",
         "wrapper",
-        "habitat_source:watch",
+        "habitat.watch:watch",
         None,
         "habitat habitat_sim",
         "habitat-lab's environments and VectorEnv, and a bare habitat-sim",
@@ -106,12 +107,12 @@ SOURCES: Final[tuple[Source, ...]] = (
     Source(
         "mqtt",
         "bridge",
-        "mqtt_bridge:run_mqtt_bridge",
+        "bridges.mqtt_bridge:run_mqtt_bridge",
         "mqtt",
         "aiomqtt",
         "what robots say over MQTT: frames or a mapping",
     ),
-    Source("ros", "bridge", "ros_bridge:run_ros_bridge", None, "", "topics of ROS 1 and ROS 2, by a mapping"),
+    Source("ros", "bridge", "bridges.ros_bridge:run_ros_bridge", None, "", "topics of ROS 1 and ROS 2, by a mapping"),
     _recording("csv", "csv_rows", "", "rows of a CSV file, plain or gzip"),
     _recording("jsonl", "json_records", "", "any records as JSON Lines, plain or gzip"),
     _recording("lerobot", "lerobot_dataset", "pyarrow", "the folder of a LeRobot dataset (v2, v3)"),
@@ -135,7 +136,7 @@ SOURCES: Final[tuple[Source, ...]] = (
     Source(
         "ulog",
         "recording",
-        "recording_formats.ulog_messages:read_messages",
+        "recordings.ulog_messages:read_messages",
         "ulog",
         "pyulog",
         "logs of PX4 drones",

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from springback.sinks.reading_topics import ReadingTopics
 from springback.sinks.sink import Sink
-from springback.sinks.sink_runner import SinkRunner
+from springback.sinks.sink_runner import ReadingTopics, SinkRunner
 
 _START_TIMEOUT_S = 30.0
 

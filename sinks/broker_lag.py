@@ -1,10 +1,16 @@
-"""How far the workers are behind their input, as the broker knows it."""
+"""How far the workers are behind their input, as the broker knows it.
 
-from collections.abc import Mapping
+Asks the broker again and again how far the workers are behind, and so learns whether it answers at all.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 _METADATA_AGE_MS = 10_000
 
@@ -79,3 +85,42 @@ class BrokerLag:
         self._consumer.pause(first)
         await self._consumer.end_offsets([first])
         return True
+
+
+_log = logging.getLogger(__name__)
+
+_INTERVAL_S = 2.0
+_TIMEOUT_S = 5.0
+
+
+class LagObserver(Protocol):
+    """Who is told."""
+
+    def show_frames_behind(self, behind: Mapping[int, int]) -> None:
+        """The broker has answered: so many frames are unread, by partition."""
+        ...
+
+    def show_broker_away(self) -> None:
+        """The broker does not answer."""
+        ...
+
+
+async def watch_lag(observer: LagObserver, broker_lag: Callable[[], BrokerLag]) -> None:
+    """Tell the observer every two seconds, until cancelled.
+
+    Args:
+        observer: who is told.
+        broker_lag: makes what asks; one connection after the other.
+    """
+    while True:
+        try:
+            async with broker_lag() as lag:
+                while True:
+                    async with asyncio.timeout(_TIMEOUT_S):
+                        behind = await lag.read()
+                    observer.show_frames_behind(behind)
+                    await asyncio.sleep(_INTERVAL_S)
+        except (KafkaError, TimeoutError) as error:
+            observer.show_broker_away()
+            _log.debug("Frames behind are unknown for now: %s", error)
+        await asyncio.sleep(_INTERVAL_S)

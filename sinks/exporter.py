@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from springback.sinks.agent_state import DEFAULT_TIMES, StateTimes
-from springback.sinks.broker_lag import BrokerLag
-from springback.sinks.lag_watch import watch_lag
+
+from springback.sinks.broker_lag import BrokerLag, watch_lag
+from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
+from springback.sinks.fleet.series_bounds import SeriesBounds
 from springback.sinks.metrics_server import ANYBODY, ServerAccess, metrics_server
 from springback.sinks.prometheus_sink import PrometheusSink
-from springback.sinks.reading_topics import ReadingTopics
-from springback.sinks.series_bounds import SeriesBounds
-from springback.sinks.sink_runner import SinkRunner
-from springback.stream_processors.service_run import run_until, write_ready_file
+from springback.sinks.sink_runner import ReadingTopics, SinkRunner
+from springback.stream_processors.service.run import run_until, write_ready_file
 
 _log = logging.getLogger(__name__)
 

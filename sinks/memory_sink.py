@@ -1,12 +1,12 @@
 """A sink that keeps readings in memory: for tests, notebooks and short runs. It grows with every new reading."""
 
 from springback.sinks.sink import DeadLetter
-from springback.stream_processors.resilience.family_readings import FamilyReading
 from springback.stream_processors.resilience.readings import (
     AgentStatus,
     EpisodeBegun,
     EpisodeKey,
     EpisodeSummary,
+    FamilyReading,
     Reading,
     WindowReading,
 )

@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from springback.sinks.series_bounds import SeriesBounds
-from springback.stream_processors.resilience.agent_metrics import AGENT_METRICS
-from springback.stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
-from springback.stream_processors.resilience.family_metrics import FAMILY_METRICS
-from springback.stream_processors.resilience.judge_metrics import JUDGE_METRICS
-from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from springback.stream_processors.resilience.metric_spec import CLOSED_LABELS, MetricSpec
-from springback.stream_processors.resilience.navigation_metrics import NAVIGATION_METRICS
-from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS
+from springback.sinks.fleet.series_bounds import SeriesBounds
+from springback.stream_processors.metrics.agents import AGENT_METRICS
+from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
+from springback.stream_processors.metrics.exporter import EXPORTER_METRICS
+from springback.stream_processors.metrics.families import FAMILY_METRICS, NAVIGATION_METRICS
+from springback.stream_processors.metrics.services import JUDGE_METRICS, WORKER_METRICS
+from springback.stream_processors.metrics.spec import CLOSED_LABELS, MetricSpec
 
 REFERENCE = Path(__file__).with_name("metrics.md")
 """Where the reference is kept."""

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
-from springback.sinks.agent_board import AgentBoard
-from springback.sinks.agent_state import DEFAULT_TIMES, StateTimes
-from springback.sinks.family_board import FamilyBoard
-from springback.sinks.label_values import OTHER_VALUE, LabelBound, clean_label_value
-from springback.sinks.metric_series import Labels, MetricSeries
-from springback.sinks.reading_fold import ReadingFold
-from springback.sinks.series_bounds import SINKS, TOPICS, SeriesBounds
+
+from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
+from springback.sinks.fleet.agents import AgentBoard
+from springback.sinks.fleet.families import FamilyBoard
+from springback.sinks.fleet.fold import ReadingFold
+from springback.sinks.fleet.labels import OTHER_VALUE, LabelBound, clean_label_value
+from springback.sinks.fleet.series import Labels, MetricSeries
+from springback.sinks.fleet.series_bounds import SINKS, TOPICS, SeriesBounds
 from springback.sinks.sink import DeadLetter
-from springback.stream_processors.resilience import exporter_metrics as own_metrics
-from springback.stream_processors.resilience.exporter_metrics import EXPORTER_METRICS
-from springback.stream_processors.resilience.family_readings import READING_SCHEMA_VERSION
-from springback.stream_processors.resilience.metric_catalogue import FRAMES_BEHIND, METRIC_CATALOGUE
-from springback.stream_processors.resilience.readings import Reading
+from springback.stream_processors.metrics import exporter as own_metrics
+from springback.stream_processors.metrics.catalogue import FRAMES_BEHIND, METRIC_CATALOGUE
+from springback.stream_processors.metrics.exporter import EXPORTER_METRICS
+from springback.stream_processors.resilience.readings import READING_SCHEMA_VERSION, Reading
 
 
 class PrometheusSink:

@@ -3,25 +3,125 @@
 It belongs to no consumer group and commits nothing: a sink drops repetitions by identity, so that reading all again is
 always right, and any number of runners may stand side by side. A topic that was made anew, or whose broker lost what it
 had, is read from its new beginning.
+
+How far each partition was read, and whether its log still is the one that was read.
+
+Which topics hold readings.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from collections.abc import Set as AbstractSet
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition  # type: ignore[import-untyped]
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
-from springback.sinks.bounded_memory import fingerprint
+
 from springback.sinks.errors import SinkUnavailableError
-from springback.sinks.log_places import LogPlaces
-from springback.sinks.reading_topics import ReadingTopics
+from springback.sinks.fleet.memory import fingerprint
 from springback.sinks.sink import DeadLetter, RunnerObserver, Sink
+from springback.stream_processors import topics
 from springback.stream_processors.resilience.readings import decode_reading
+
+
+class _Place(NamedTuple):
+    next_offset: int
+    newest_ms: int
+
+
+class LogPlaces:
+    """The places in the logs up to which all was read.
+
+    A topic that was made anew, or whose broker lost what it had, counts its offsets from 0 again. Nothing but the
+    offsets and times of its messages tells it from the one before.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[TopicPartition, _Place] = {}
+        self._short: set[TopicPartition] = set()
+
+    def is_new(self, partition: TopicPartition, record: ConsumerRecord) -> bool:
+        """Whether a message was not read before."""
+        place = self._places.get(partition)
+        return place is None or record.offset >= place.next_offset
+
+    def is_of_another_log(self, partition: TopicPartition, record: ConsumerRecord) -> bool:
+        """Whether a message stands where another one was read: it is newer than all that was read there."""
+        place = self._places.get(partition)
+        return place is not None and record.offset < place.next_offset and record.timestamp > place.newest_ms
+
+    def ended_before(self, ends: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+        """The partitions that end before their places, now and when last asked: a new leader may be late for a moment.
+
+        One whose last message has come again in between (`comes_again`) is not among them: Tansu says of some logs
+        that they end one message early, and keeps to it.
+
+        Args:
+            ends: the offsets after their last messages.
+        """
+        short = {p for p, end in ends.items() if p in self._places and end < self._places[p].next_offset}
+        found = short & self._short
+        self._short = short - found
+        return sorted(found)
+
+    @property
+    def doubted(self) -> Set[TopicPartition]:
+        """The partitions that ended before their places when last asked: their last message shall be read again."""
+        return frozenset(self._short)
+
+    def comes_again(self, partition: TopicPartition, record: ConsumerRecord) -> None:
+        """A message that was read has come again; if it is the last one, the log is all there, whatever its end."""
+        if record.offset == self.last_offset(partition):
+            self._short.discard(partition)
+
+    def last_offset(self, partition: TopicPartition) -> int | None:
+        """The offset of the last message that was read; None before the first."""
+        place = self._places.get(partition)
+        return None if place is None else place.next_offset - 1
+
+    def passed(self, partition: TopicPartition, record: ConsumerRecord) -> None:
+        """A message was read."""
+        known = self._places.get(partition)
+        newest_ms = record.timestamp if known is None else max(record.timestamp, known.newest_ms)
+        self._places[partition] = _Place(record.offset + 1, newest_ms)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Nothing of the log was read."""
+        self._places.pop(partition, None)
+
+
+class ReadingTopics(NamedTuple):
+    """The names of the topics that sinks read, and of the workers' input."""
+
+    windows: str
+    summaries: str
+    statuses: str
+    families: str
+    dead_letters: str
+    steps: str
+
+    @classmethod
+    def of_prefix(cls, prefix: str, *, judged: bool = False) -> Self:
+        """The topics of an installation, whose workers read judged steps or steps as they come.
+
+        >>> ReadingTopics.of_prefix("lab-").windows
+        'lab-rebound-windows'
+        >>> ReadingTopics.of_prefix("lab-", judged=True).steps
+        'lab-judged-steps'
+        """
+        steps = topics.JUDGED_STEPS if judged else topics.STEPS
+        names = (topics.WINDOWS, topics.SUMMARIES, topics.STATUS, topics.FAMILIES, topics.DEAD_LETTER, steps)
+        return cls(*(topics.topic_name(name, prefix) for name in names))
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The topics that a sink runner reads: all but the workers' input."""
+        return self.windows, self.summaries, self.statuses, self.families, self.dead_letters
+
 
 _log = logging.getLogger(__name__)
 

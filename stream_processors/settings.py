@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
 from springback.stream_processors.errors import SettingsError
-from springback.stream_processors.judging.judge_settings import JudgeSettings
-from springback.stream_processors.kafka_connection import KafkaConnection
-from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.stream_processors.judging.settings import JudgeSettings
+from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.service.kafka_connection import KafkaConnection
 
 ENVIRONMENT_PREFIX = "SPRINGBACK_"
 _HIGHEST_PORT = 65535

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
 from aiokafka.errors import TopicAlreadyExistsError, for_code  # type: ignore[import-untyped]
+
 from springback.stream_processors.errors import TopicDeclarationError, TopicMismatchError
 from springback.stream_processors.settings import WorkerSettings
 

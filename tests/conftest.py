@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+
 from springback.deploy.apache_kafka import ApacheKafka
 from springback.deploy.embedded_broker import EmbeddedBroker
 from springback.deploy.errors import MissingToolError

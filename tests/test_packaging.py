@@ -10,9 +10,9 @@ import tomllib
 from typing import Any
 
 import pytest
+
 from springback.deploy import cli
 from springback.producers.sources import SOURCES
-
 from tests.house import ROOT
 
 FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
@@ -104,8 +104,8 @@ def test_the_producer_side_imports_without_any_extra() -> None:
         extra = re.search(r'pip install "springback\[(\w+)\]"$', message)
         assert extra, f"{name} names no extra: {message}"
         assert extra[1] in PROJECT["optional-dependencies"]
-    assert said["springback.producers.gymnasium_wrapper"].endswith('pip install "springback[gymnasium]"')
-    assert "MissingExtraError" in said["springback.producers.gymnasium_wrapper"]
+    assert said["springback.producers.environments.wrapper"].endswith('pip install "springback[gymnasium]"')
+    assert "MissingExtraError" in said["springback.producers.environments.wrapper"]
 
 
 def test_without_the_command_line_extra_it_says_what_to_install() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from springback.deploy import cli
-from springback.deploy.free_port import free_port
 
+from springback.deploy import cli
+from springback.deploy.broker_process import free_port
 from tests.house import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -73,7 +73,7 @@ def test_every_command_of_the_table_is_a_command_and_the_reverse(capsys: pytest.
 
 
 def test_every_metric_of_the_table_is_exported() -> None:
-    from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
+    from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
 
     table = README.partition("| metric | what it tells |")[2].partition("\n\n")[0]
     listed = {f"springback_{name}" for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row)}

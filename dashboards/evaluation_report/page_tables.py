@@ -3,13 +3,18 @@
 from collections.abc import Callable, Sequence
 from html import escape
 
-from springback.dashboards.evaluation_report.group_rows import GroupRow
-from springback.dashboards.evaluation_report.readable_text import MISSING, figure_text, name_text, p_text, share_text
+from springback.dashboards.evaluation_report.group_rows import GroupRow, StressRow
 from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
-from springback.dashboards.evaluation_report.report_selection import own
+from springback.dashboards.evaluation_report.report_selection import (
+    MISSING,
+    figure_text,
+    name_text,
+    own,
+    p_text,
+    share_text,
+)
 from springback.dashboards.evaluation_report.report_statistics import Interval
-from springback.dashboards.evaluation_report.stress_rows import StressRow
-from springback.stream_processors.evaluation_json import ResilienceJson
+from springback.stream_processors.offline.tables import ResilienceJson
 
 _NAMES = 2
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+
 from springback.dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
 from springback.dashboards.evaluation_report.report_page import report_page
 

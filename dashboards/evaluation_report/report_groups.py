@@ -4,11 +4,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from springback.stream_processors.resilience.aggregate_config import AggregateConfig
-from springback.stream_processors.resilience.family_readings import FamilyReading
-from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, EpisodeTraits, WindowReading
-from springback.stream_processors.resilience.stress_capacity import nearest_point
-from springback.stream_processors.resilience.stress_operator import UNPERTURBED, StressPlace, stress_place
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig
+from springback.stream_processors.resilience.families.stress_capacity import (
+    UNPERTURBED,
+    StressPlace,
+    nearest_point,
+    stress_place,
+)
+from springback.stream_processors.resilience.readings import (
+    EpisodeKey,
+    EpisodeSummary,
+    EpisodeTraits,
+    FamilyReading,
+    WindowReading,
+)
 
 Identity = tuple[str, str, str]
 """Family, method and version; the version is `evolution` where versions are the stress."""

@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib import resources
 
-from springback.dashboards.evaluation_report.channel_share_plot import channel_share_section
-from springback.dashboards.evaluation_report.cost_distribution_plot import cost_distribution_section
-from springback.dashboards.evaluation_report.cost_stress_plot import cost_stress_section
+from springback.dashboards.evaluation_report.cost_plots import (
+    channel_share_section,
+    cost_distribution_section,
+    cost_stress_section,
+)
+from springback.dashboards.evaluation_report.method_plots import signature_section, timeline_section
 from springback.dashboards.evaluation_report.page_tables import navigation_table, stress_table, summary_table
 from springback.dashboards.evaluation_report.plot_style import PlotSection, unique_ids
-from springback.dashboards.evaluation_report.readable_text import count_text, name_text
 from springback.dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
-from springback.dashboards.evaluation_report.report_selection import choose, method_name
-from springback.dashboards.evaluation_report.signature_plot import signature_section
+from springback.dashboards.evaluation_report.report_selection import choose, count_text, method_name, name_text
 from springback.dashboards.evaluation_report.stress_response_plot import stress_response_section
-from springback.dashboards.evaluation_report.timeline_plot import timeline_section
 
 _TITLE = "Resilience report"
 _FEW_SOURCES, _FEW_PANELS = 6, 3

@@ -1,8 +1,8 @@
 """The stress-response curve: how far a family's contract is kept or broken at each stress, with the stress capacity."""
 
 from matplotlib.axes import Axes
+
 from springback.dashboards.evaluation_report.group_rows import GroupRow
-from springback.dashboards.evaluation_report.plot_axes import legend_above, stress_axis
 from springback.dashboards.evaluation_report.plot_style import (
     INK,
     MUTED,
@@ -11,12 +11,13 @@ from springback.dashboards.evaluation_report.plot_style import (
     Panel,
     PlotSection,
     draw,
+    legend_above,
     series_style,
+    stress_axis,
 )
-from springback.dashboards.evaluation_report.readable_text import name_text
 from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
-from springback.dashboards.evaluation_report.report_selection import MOST_SERIES, Chosen, method_name, own
-from springback.stream_processors.evaluation_json import ResilienceJson
+from springback.dashboards.evaluation_report.report_selection import MOST_SERIES, Chosen, method_name, name_text, own
+from springback.stream_processors.offline.tables import ResilienceJson
 
 _LEFT = ("axes fraction", "data")
 _POINTS = "offset points"

@@ -12,7 +12,8 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMapping,
     ValueMappingResult,
 )
-from springback.stream_processors.resilience.metric_spec import AGENT_STATES
+
+from springback.stream_processors.metrics.spec import AGENT_STATES
 
 BLUE, SKY, GREEN, YELLOW = "#0072B2", "#56B4E9", "#009E73", "#F0E442"
 ORANGE, VERMILLION, PURPLE, GREY = "#E69F00", "#D55E00", "#CC79A7", "#8C8C8C"

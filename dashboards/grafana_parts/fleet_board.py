@@ -4,10 +4,16 @@ from grafana_foundation_sdk.builders.bargauge import Panel as BarGauge
 from grafana_foundation_sdk.builders.common import StackingConfig
 from grafana_foundation_sdk.models.common import StackingMode
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
-from springback.dashboards.grafana_parts.agent_state_query import state_number
-from springback.dashboards.grafana_parts.board_layout import Board, Section
-from springback.dashboards.grafana_parts.board_marks import BREACH_MARKS, WINDOW_MARKS
-from springback.dashboards.grafana_parts.board_variables import OF_AGENTS, agents_variable, group_variables
+
+from springback.dashboards.grafana_parts.board_layout import (
+    BREACH_MARKS,
+    OF_AGENTS,
+    WINDOW_MARKS,
+    Board,
+    Section,
+    agents_variable,
+    group_variables,
+)
 from springback.dashboards.grafana_parts.colour_scheme import (
     BAD,
     GOOD,
@@ -17,7 +23,7 @@ from springback.dashboards.grafana_parts.colour_scheme import (
     numbered_states,
     thresholds,
 )
-from springback.dashboards.grafana_parts.metric_query import highest, since
+from springback.dashboards.grafana_parts.metric_query import highest, since, state_number
 from springback.dashboards.grafana_parts.panel_kinds import (
     CLOCK,
     PERCENT,
@@ -32,10 +38,10 @@ from springback.dashboards.grafana_parts.panel_kinds import (
     time_line,
     time_series,
 )
-from springback.stream_processors.resilience import agent_metrics as agents
-from springback.stream_processors.resilience.family_metrics import IN_STRESS_BREACH
-from springback.stream_processors.resilience.metric_catalogue import OPEN_WINDOWS
-from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.stream_processors.metrics import agents
+from springback.stream_processors.metrics.catalogue import OPEN_WINDOWS
+from springback.stream_processors.metrics.families import IN_STRESS_BREACH
+from springback.stream_processors.metrics.spec import GROUP, MetricSpec
 
 _SHOWN_BARS = 15
 _TO_AGENT = "/d/springback-agent?${family:queryparam}&${method:queryparam}&${version:queryparam}&${__url_time_range}"

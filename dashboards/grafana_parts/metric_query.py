@@ -2,15 +2,18 @@
 
 Two exporters side by side show the same series, told apart by `instance` alone. Every query therefore first takes the
 largest over what the catalogue does not name, and only then adds up: nothing is counted twice.
+
+The state of agents as one number each, which is what a time line and a big number can show by name and colour.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from springback.dashboards.errors import MetricQueryError
-from springback.stream_processors.resilience.agent_metrics import AGENT_INFO
-from springback.stream_processors.resilience.exporter_metrics import CAUGHT_UP
-from springback.stream_processors.resilience.metric_spec import CLOSED_LABELS, GROUP, OTHER, MetricSpec
+from springback.dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
+from springback.stream_processors.metrics.agents import AGENT_INFO, AGENT_STATE
+from springback.stream_processors.metrics.exporter import CAUGHT_UP
+from springback.stream_processors.metrics.spec import CLOSED_LABELS, GROUP, OTHER, MetricSpec
 
 Suffix = Literal["", "_bucket", "_sum", "_count"]
 
@@ -37,7 +40,7 @@ class MetricQueries(NamedTuple):
     def series(self, spec: MetricSpec, suffix: Suffix = "", /, **values: str) -> str:
         """The metric's series that have these label values.
 
-        >>> from springback.stream_processors.resilience.agent_metrics import AGENT_STATE
+        >>> from springback.stream_processors.metrics.agents import AGENT_STATE
         >>> MetricQueries({"agent": '="$agent"'}).series(AGENT_STATE, state="silent")
         'springback_agent_state{agent="$agent",state="silent"}'
 
@@ -170,3 +173,9 @@ def _check_labels(spec: MetricSpec, labels: Iterable[str]) -> None:
     if unknown:
         message = f"{spec.name} has no label {unknown[0]!r}; the catalogue gives it {spec.labels}."
         raise MetricQueryError(message)
+
+
+def state_number(queries: MetricQueries) -> str:
+    """The number of the state that each agent is in."""
+    states = (f"{queries.of_agents(AGENT_STATE, state=state)} * {number}" for state, number in STATE_NUMBERS.items())
+    return f"max by (agent) ({' or '.join(states)})"

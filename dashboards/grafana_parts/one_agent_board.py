@@ -3,11 +3,17 @@
 from grafana_foundation_sdk.builders.stat import Panel as Stat
 from grafana_foundation_sdk.builders.timeseries import Panel as TimeSeries
 from grafana_foundation_sdk.models.common import BigValueTextMode
-from springback.dashboards.grafana_parts.agent_state_query import state_number
-from springback.dashboards.grafana_parts.board_layout import Board, Section
-from springback.dashboards.grafana_parts.board_marks import WINDOWS_OF_ONE_AGENT
-from springback.dashboards.grafana_parts.board_variables import OF_ONE_AGENT, group_variables, one_agent_variable
+
+from springback.dashboards.grafana_parts.board_layout import (
+    OF_ONE_AGENT,
+    WINDOWS_OF_ONE_AGENT,
+    Board,
+    Section,
+    group_variables,
+    one_agent_variable,
+)
 from springback.dashboards.grafana_parts.colour_scheme import BLUE, CHANNEL_COLOURS, ORANGE, numbered_states, yes_no
+from springback.dashboards.grafana_parts.metric_query import state_number
 from springback.dashboards.grafana_parts.panel_kinds import (
     CLOCK,
     PERCENT,
@@ -20,8 +26,8 @@ from springback.dashboards.grafana_parts.panel_kinds import (
     time_line,
     time_series,
 )
-from springback.stream_processors.resilience import agent_metrics as agents
-from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.stream_processors.metrics import agents
+from springback.stream_processors.metrics.spec import GROUP, MetricSpec
 
 
 def one_agent_board() -> Board:

@@ -34,8 +34,9 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
 from springback.dashboards.grafana_parts.colour_scheme import GOOD, fixed_colour, thresholds
-from springback.stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.metrics.spec import MetricSpec
 
 DATA_SOURCE_UID = "springback-prometheus"
 """The data source that every panel asks. The provisioning files in `deploy/grafana/` give it this uid."""

@@ -6,8 +6,8 @@ from grafana_foundation_sdk.builders.prometheus import Dataquery
 from grafana_foundation_sdk.builders.stat import Panel as Stat
 from grafana_foundation_sdk.builders.timeseries import Panel as TimeSeries
 from grafana_foundation_sdk.models.common import BigValueTextMode
-from springback.dashboards.grafana_parts.board_layout import Board, Section
-from springback.dashboards.grafana_parts.board_variables import OF_GROUPS, group_variables
+
+from springback.dashboards.grafana_parts.board_layout import OF_GROUPS, Board, Section, group_variables
 from springback.dashboards.grafana_parts.colour_scheme import BAD, GOOD, WARNING, thresholds, yes_no
 from springback.dashboards.grafana_parts.metric_query import BY_INSTANCE, WHOLE_RANGE, MetricQueries, targets_up
 from springback.dashboards.grafana_parts.panel_kinds import (
@@ -23,10 +23,10 @@ from springback.dashboards.grafana_parts.panel_kinds import (
     time_line,
     time_series,
 )
-from springback.stream_processors.resilience import exporter_metrics as exporter
-from springback.stream_processors.resilience import metric_catalogue as metrics
-from springback.stream_processors.resilience import worker_metrics as workers
-from springback.stream_processors.resilience.metric_spec import MetricSpec
+from springback.stream_processors.metrics import catalogue as metrics
+from springback.stream_processors.metrics import exporter
+from springback.stream_processors.metrics import services as workers
+from springback.stream_processors.metrics.spec import MetricSpec
 
 _WHOLE = MetricQueries({})
 # Of two exporters the one that has heard of more knows better.

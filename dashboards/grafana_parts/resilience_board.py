@@ -1,28 +1,238 @@
-"""The Resilience dashboard: what recovery costs, what stress holds, and what success alone does not show."""
+"""The Resilience dashboard: what recovery costs, what stress holds, and what success alone does not show.
 
-from grafana_foundation_sdk.models.common import AxisPlacement
+How families stand stress: the response curve M_f as a heat map and as bars, and capacity against live stress.
+
+Recovery cost C_rec and rebound windows: how they are distributed, what causes them, how they end.
+"""
+
+from grafana_foundation_sdk.builders.bargauge import Panel as BarGauge
+from grafana_foundation_sdk.builders.common import StackingConfig
+from grafana_foundation_sdk.builders.heatmap import HeatmapColorOptions
+from grafana_foundation_sdk.builders.heatmap import Panel as Heatmap
+from grafana_foundation_sdk.builders.statetimeline import Panel as StateTimeline
+from grafana_foundation_sdk.builders.timeseries import Panel as TimeSeries
+from grafana_foundation_sdk.models.common import AxisPlacement, GraphDrawStyle, StackingMode
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
-from springback.dashboards.grafana_parts.board_layout import Board, Section
-from springback.dashboards.grafana_parts.board_marks import BREACH_MARKS
-from springback.dashboards.grafana_parts.board_variables import OF_GROUPS, group_variables
-from springback.dashboards.grafana_parts.colour_scheme import BLUE, VERMILLION, fixed_colour, yes_no
-from springback.dashboards.grafana_parts.metric_query import MetricQueries
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
+
+from springback.dashboards.grafana_parts.board_layout import BREACH_MARKS, OF_GROUPS, Board, Section, group_variables
+from springback.dashboards.grafana_parts.colour_scheme import (
+    BAD,
+    BLUE,
+    CHANNEL_COLOURS,
+    GOOD,
+    VERMILLION,
+    WARNING,
+    fixed_colour,
+    thresholds,
+    yes_no,
+)
+from springback.dashboards.grafana_parts.metric_query import RATE_WINDOW, WHOLE_RANGE, MetricQueries
 from springback.dashboards.grafana_parts.panel_kinds import (
+    NUMBER,
     PERCENT,
+    SECONDS,
     SERIES_OF_GROUP,
     ask,
     ask_now,
     bars,
+    buckets,
+    coloured,
     describe,
+    heat_map,
     table,
+    time_line,
     time_series,
 )
-from springback.dashboards.grafana_parts.stress_panels import stress_section
-from springback.dashboards.grafana_parts.window_panels import cost_section, window_section
-from springback.stream_processors.resilience import family_metrics as families
-from springback.stream_processors.resilience import navigation_metrics as navigation
-from springback.stream_processors.resilience.metric_catalogue import UNSCORED_SHARE
-from springback.stream_processors.resilience.metric_spec import GROUP, MetricSpec
+from springback.stream_processors.metrics import catalogue as metrics
+from springback.stream_processors.metrics import families
+from springback.stream_processors.metrics import families as navigation
+from springback.stream_processors.metrics.catalogue import UNSCORED_SHARE
+from springback.stream_processors.metrics.spec import GROUP, MetricSpec
+
+_MARGIN_SHOWN = 2.0
+"""The colours reach from minus to plus this, with 0, where the contract breaks, in their middle."""
+
+
+_SUFFICIENT = "Levels without episodes enough decide nothing: they are not shown."
+
+
+def stress_section(queries: MetricQueries) -> Section:
+    """All of it."""
+    return Section(
+        "Stress",
+        [
+            _live_stress(queries),
+            _response_over_time(queries),
+            _margins_now(queries),
+            _ratios_now(queries),
+            _episodes_now(queries),
+            _breaches(queries),
+        ],
+    )
+
+
+def _live_stress(queries: MetricQueries) -> TimeSeries:
+    panel = time_series(
+        "Capacity λ* against live stress",
+        describe(
+            families.STRESS_CAPACITY,
+            families.LIVE_STRESS,
+            note="Dashed: what the family stands. Solid: what it meets now. Solid above dashed is a breach.",
+        ),
+        ask(queries.shown(families.LIVE_STRESS), f"live {SERIES_OF_GROUP}"),
+        ask(queries.shown(families.STRESS_CAPACITY), f"λ* {SERIES_OF_GROUP}"),
+    )
+    dashes = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 6]})
+    return panel.override_by_query("B", [dashes]).min(0).max(1).height(9)
+
+
+def _response_over_time(queries: MetricQueries) -> Heatmap:
+    panel = heat_map(
+        "Stress response M_f",
+        describe(
+            families.STRESS_MARGIN,
+            note=f"The smallest margin of the selected families at each level. Blue holds, red breaks. {_SUFFICIENT}",
+        ),
+        ask(f"min by (stress) ({_sufficient(queries, families.STRESS_MARGIN)})", "{{stress}}"),
+        axis="stress λ",
+    )
+    # Grafana turns this scheme round; reversed, low is red again.
+    colours = HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("RdBu").reverse(True).steps(64)
+    return panel.color(colours.min(-_MARGIN_SHOWN).max(_MARGIN_SHOWN))
+
+
+def _margins_now(queries: MetricQueries) -> BarGauge:
+    return _by_stress(
+        "Margin M_f by stress, now",
+        describe(families.STRESS_MARGIN, note=_SUFFICIENT),
+        _sufficient(queries, families.STRESS_MARGIN),
+        "λ {{stress}}: " + SERIES_OF_GROUP,
+    ).thresholds(thresholds(BAD, (0, GOOD)))
+
+
+def _ratios_now(queries: MetricQueries) -> BarGauge:
+    return _by_stress(
+        "Lowest ratio by quantity and stress, now",
+        describe(families.EXTENSIBILITY_RATIO, families.CONTRACT_THRESHOLD, note=_SUFFICIENT),
+        f"min by (stress, quantity) ({_sufficient(queries, families.EXTENSIBILITY_RATIO)})",
+        "λ {{stress}}: {{quantity}}",
+    ).thresholds(thresholds(BAD, (1, WARNING), (1.5, GOOD)))
+
+
+def _episodes_now(queries: MetricQueries) -> BarGauge:
+    return _by_stress(
+        "Episodes by stress",
+        describe(families.STRESS_EPISODES, families.STRESS_SUFFICIENT),
+        queries.shown(families.STRESS_EPISODES),
+        "λ {{stress}}: " + SERIES_OF_GROUP,
+    ).min(0)
+
+
+def _sufficient(queries: MetricQueries, spec: MetricSpec) -> str:
+    """What a metric shows at the stress levels that have episodes enough."""
+    return f"{queries.shown(spec)} and ignoring (quantity) {queries.shown(families.STRESS_SUFFICIENT)} == 1"
+
+
+def _by_stress(title: str, description: str, query: str, legend: str) -> BarGauge:
+    return bars(title, description, ask_now(query, legend)).height(9)
+
+
+def _breaches(queries: MetricQueries) -> StateTimeline:
+    panel = time_line(
+        "Breaches of stress capacity",
+        describe(families.IN_STRESS_BREACH, families.STRESS_BREACHES),
+        ask(queries.shown(families.IN_STRESS_BREACH), SERIES_OF_GROUP),
+    )
+    return panel.mappings(yes_no("in breach", "holds")).height(5)
+
+
+_RANKS = {0.5: "median", 0.9: "p90", 0.99: "p99"}
+
+
+def cost_section(queries: MetricQueries) -> Section:
+    """What recovery costs."""
+    spread = heat_map(
+        "C_rec of episodes",
+        describe(metrics.EPISODE_COST, note="How many episodes ended with which cost."),
+        buckets(queries.distribution(metrics.EPISODE_COST)),
+        axis="C_rec",
+    )
+    whole = bars(
+        "C_rec of episodes in the range shown, by perturbation",
+        describe(metrics.EPISODE_COST),
+        *(
+            ask_now(
+                queries.quantile(rank, metrics.EPISODE_COST, ("perturbation",), window=WHOLE_RANGE),
+                f"{name} {{{{perturbation}}}}",
+            )
+            for rank, name in _RANKS.items()
+        ),
+    )
+    channels = time_series(
+        "Cost by channel",
+        describe(metrics.CHANNEL_COST, note="Which kind of effort recovery goes into."),
+        ask(queries.rise(metrics.CHANNEL_COST, ("channel",)), "{{channel}}"),
+    )
+    return Section(
+        "Recovery cost",
+        [
+            spread,
+            _quantiles(queries, "Quantiles of C_rec of windows", metrics.WINDOW_COST, NUMBER).height(9),
+            whole.span(12).min(0),
+            _stacked(coloured(channels, CHANNEL_COLOURS)),
+        ],
+    )
+
+
+def window_section(queries: MetricQueries) -> Section:
+    """Rebound windows."""
+    opened = time_series(
+        "Windows opened, and open",
+        describe(metrics.WINDOWS_OPENED, metrics.OPEN_WINDOWS),
+        ask(queries.rise(metrics.WINDOWS_OPENED), "opened"),
+        ask(queries.total(metrics.OPEN_WINDOWS), "open"),
+    )
+    by_cause = time_series(
+        "Windows closed by cause",
+        describe(metrics.WINDOWS),
+        ask(queries.rise(metrics.WINDOWS, ("cause",)), "{{cause}}"),
+    )
+    by_state = time_series(
+        "Windows closed by how they ended",
+        describe(metrics.WINDOWS),
+        ask(queries.rise(metrics.WINDOWS, ("state",)), "{{state}}"),
+    )
+    lost = time_series(
+        "Lost cycles",
+        describe(metrics.LOST_CYCLES),
+        ask(queries.rise(metrics.LOST_CYCLES, ("family",)), "{{family}}"),
+    )
+    return Section(
+        "Rebound windows",
+        [
+            opened.span(8).min(0),
+            _stacked(by_cause).span(8),
+            _stacked(by_state).span(8),
+            _quantiles(queries, "Length in steps", metrics.WINDOW_STEPS, NUMBER).span(8),
+            _quantiles(queries, "Length in seconds", metrics.WINDOW_SECONDS, SECONDS).span(8),
+            _stacked(lost).span(8),
+        ],
+    )
+
+
+def _quantiles(queries: MetricQueries, title: str, spec: MetricSpec, unit: str) -> TimeSeries:
+    asked = (
+        ask(queries.quantile(rank, spec, window=RATE_WINDOW), name, exemplar=True) for rank, name in _RANKS.items()
+    )
+    return time_series(title, describe(spec, note="Of those that closed within a few scrapes."), *asked, unit=unit).min(
+        0
+    )
+
+
+def _stacked(panel: TimeSeries) -> TimeSeries:
+    bars_ = panel.draw_style(GraphDrawStyle.BARS).stacking(StackingConfig().mode(StackingMode.NORMAL))
+    return bars_.fill_opacity(70).line_width(0).min(0)
 
 
 def resilience_board() -> Board:

@@ -1,17 +1,25 @@
 """One agent: how it is doing this minute, and what the last minutes looked like."""
 
 from nicegui import ui
-from springback.dashboards.live_page.agent_charts import cost_chart, intensity_chart, progress_chart
+
 from springback.dashboards.live_page.agent_memory import WINDOWS_OF_AN_AGENT, AgentMemory
-from springback.dashboards.live_page.chart_style import LiveChart
+from springback.dashboards.live_page.charts import LiveChart, cost_chart, intensity_chart, progress_chart
+from springback.dashboards.live_page.fleet_view import newest_first
 from springback.dashboards.live_page.live_sink import LiveSink
-from springback.dashboards.live_page.page_parts import section_title, stat
-from springback.dashboards.live_page.page_text import NOTHING, ago, figure, group_name, percent, stress
-from springback.dashboards.live_page.state_chips import StateChip
-from springback.dashboards.live_page.window_list import WindowList
-from springback.dashboards.live_page.window_memory import newest_first
-from springback.sinks.label_values import clean_label_value
-from springback.stream_processors.resilience.rebound_window import WindowConfig
+from springback.dashboards.live_page.page_parts import (
+    NOTHING,
+    StateChip,
+    ago,
+    figure,
+    group_name,
+    percent,
+    section_title,
+    stat,
+    stress,
+)
+from springback.dashboards.live_page.windows import WindowList
+from springback.sinks.fleet.labels import clean_label_value
+from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 
 _STATS = (
     *("Progress p", "Propositions q", "Intensity g", "Running cost", "Step", "Mode", "Stress λ", "Last heard"),

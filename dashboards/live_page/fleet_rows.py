@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from springback.dashboards.live_page.agent_memory import AgentMemory
 from springback.dashboards.live_page.fleet_view import FleetView
-from springback.sinks.label_values import clean_label_value
-from springback.stream_processors.resilience.metric_spec import AgentStateName
+from springback.sinks.fleet.labels import clean_label_value
+from springback.stream_processors.metrics.spec import AgentStateName
 
 URGENCY: tuple[AgentStateName, ...] = ("rebound", "stalled", "stale", "silent", "unknown", "calm", "ended")
 """The states, by how much they want to be looked at."""

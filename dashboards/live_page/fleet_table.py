@@ -3,12 +3,21 @@
 from typing import Any
 
 from nicegui import events, ui
+
 from springback.dashboards.live_page.fleet_rows import FleetRow, RowOrder, count_states, filter_rows, page_of, sort_rows
 from springback.dashboards.live_page.live_sink import LiveSink
-from springback.dashboards.live_page.live_table import Column, LiveTable
-from springback.dashboards.live_page.page_parts import section_title
-from springback.dashboards.live_page.page_text import NOTHING, STATE_LOOKS, ago, figure, group_name, percent
-from springback.dashboards.live_page.state_chips import StateFilter
+from springback.dashboards.live_page.page_parts import (
+    NOTHING,
+    STATE_LOOKS,
+    Column,
+    LiveTable,
+    StateFilter,
+    ago,
+    figure,
+    group_name,
+    percent,
+    section_title,
+)
 
 _PAGE_SIZES = (25, 50, 100)
 _COLUMNS = (

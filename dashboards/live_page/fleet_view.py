@@ -2,25 +2,148 @@
 
 Repetitions change nothing, and the order between topics does not matter. A page that starts anew reads the topics
 again, and shows what it showed before.
+
+How many of something there were a second, over the last seconds.
+
+The rebound windows that were heard of lately, over all agents.
+
+Whether the page sees what agents do just now. Where it does not, no agent may be called silent, or calm.
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable
-from typing import NamedTuple
+import math
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
 
 from springback.dashboards.live_page.agent_memory import AgentMemory
-from springback.dashboards.live_page.event_rate import EventRate
-from springback.dashboards.live_page.sight import Sight
-from springback.dashboards.live_page.window_memory import WindowMemory
-from springback.sinks.agent_state import DEFAULT_TIMES, StateTimes
-from springback.sinks.bounded_memory import BoundedMemory, fingerprint
-from springback.sinks.family_order import is_later
-from springback.sinks.label_values import LabelBound, LabelValue, clean_label_value
+from springback.sinks.fleet.agent_state import DEFAULT_TIMES, AgentActivity, BrokerSight, StateTimes
+from springback.sinks.fleet.families import is_later
+from springback.sinks.fleet.labels import LabelBound, LabelValue, clean_label_value
+from springback.sinks.fleet.memory import BoundedMemory, fingerprint
 from springback.sinks.sink import DeadLetter
-from springback.stream_processors.resilience.family_readings import FamilyReading
-from springback.stream_processors.resilience.metric_spec import AgentStateName
-from springback.stream_processors.resilience.readings import AgentStatus, EpisodeSummary, Reading, WindowReading
+from springback.stream_processors.metrics.spec import AgentStateName
+from springback.stream_processors.resilience.readings import (
+    AgentStatus,
+    EpisodeSummary,
+    FamilyReading,
+    Reading,
+    WindowReading,
+)
+
+
+class EventRate:
+    """Counts in whole seconds, in bounded memory.
+
+    >>> rate = EventRate(window_s=10)
+    >>> for second in range(20):
+    ...     rate.count(3, float(second))
+    >>> rate.per_second(20.0)
+    3.0
+    """
+
+    def __init__(self, window_s: int = 10) -> None:
+        self._window_s = window_s
+        self._counts: deque[tuple[int, int]] = deque(maxlen=window_s + 1)
+
+    def count(self, events: int, now_s: float) -> None:
+        """So many happened now."""
+        second = int(now_s)
+        if self._counts and self._counts[-1][0] >= second:
+            second, events = self._counts[-1][0], self._counts[-1][1] + events
+            self._counts.pop()
+        self._counts.append((second, events))
+
+    def per_second(self, now_s: float) -> float:
+        """Events a second, over the last whole seconds."""
+        now = int(now_s)
+        return sum(n for second, n in self._counts if now - self._window_s <= second < now) / self._window_s
+
+
+class WindowMemory:
+    """Each window once: as it closed, or as it opened where it has not.
+
+    Args:
+        limit: windows remembered.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._windows: BoundedMemory[WindowReading] = BoundedMemory(limit)
+
+    def __len__(self) -> int:
+        """How many windows are remembered."""
+        return len(self._windows)
+
+    def take(self, window: WindowReading) -> bool:
+        """Take in a window. False where it was known, or known to have closed."""
+        place = fingerprint((window.key, window.number))
+        known = self._windows.get(place)
+        if known is not None and (known.state != "open" or window.state == "open"):
+            return False
+        self._windows.put(place, window)
+        return True
+
+    def newest_first(self) -> list[WindowReading]:
+        """All of them, by the time of the departure."""
+        return newest_first(self._windows.values())
+
+
+def newest_first(windows: Iterable[WindowReading]) -> list[WindowReading]:
+    """Windows by the time of the departure; those of one moment in an order that is always the same."""
+    return sorted(windows, key=lambda w: (-w.departure_time_s, w.key.agent, w.key.session, w.key.episode, -w.number))
+
+
+Blindness = Literal["no broker", "catching up", "no worker"]
+
+
+class Sight:
+    """The broker, the workers, and whether all is read that the topics hold. Times are seconds since 1970.
+
+    Attributes:
+        broker_reachable: whether the broker answers; None until that is known.
+        caught_up: whether all has been read that was there at the start.
+        frames_behind: frames that no worker has read yet, by partition; empty where the broker does not answer.
+        newest_s: when an agent was last heard of; None before that.
+    """
+
+    def __init__(self, times: StateTimes = DEFAULT_TIMES) -> None:
+        self.broker_reachable: bool | None = None
+        self.caught_up = False
+        self.frames_behind: Mapping[int, int] = {}
+        self.newest_s: float | None = None
+        self._times = times
+        self._broker = BrokerSight(late_s=times.silent_s)
+
+    def heard(self, seen_s: float) -> None:
+        """An agent was seen by a worker."""
+        self.newest_s = max(self.newest_s or seen_s, seen_s)
+
+    def show_frames_behind(self, behind: Mapping[int, int], now_s: float) -> None:
+        """The broker has answered: so many frames are unread, by partition."""
+        self.broker_reachable = True
+        self.frames_behind = dict(behind)
+        self._broker.answer(now_s, sum(behind.values()), -math.inf if self.newest_s is None else self.newest_s)
+
+    def show_broker_away(self, now_s: float) -> None:
+        """The broker does not answer."""
+        self.broker_reachable = False
+        self.frames_behind = {}
+        self._broker.silence(now_s)
+
+    @property
+    def blindness(self) -> Blindness | None:
+        """Why nothing can be said of agents; None where it can."""
+        if self.broker_reachable is False:
+            return "no broker"
+        if not self.caught_up or self.broker_reachable is None:
+            return "catching up"
+        return "no worker" if self._broker.blind else None
+
+    def state_of(self, activity: AgentActivity, now_s: float) -> AgentStateName:
+        """In which state an agent is."""
+        blind = self.blindness is not None
+        return activity.state(now_s, blind, unseen=self._broker.unseen, times=self._times)
+
 
 _DAY_S = 86_400.0
 

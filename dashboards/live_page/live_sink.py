@@ -1,9 +1,14 @@
-"""The view as a sink: readings come in on one thread, and are looked at from another."""
+"""The view as a sink: readings come in on one thread, and are looked at from another.
 
+Reading on a thread of its own: a topic with a long past must not keep the page from answering.
+"""
+
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from springback.dashboards.live_page.fleet_rows import FleetRow, fleet_rows
 from springback.dashboards.live_page.fleet_view import FleetView
@@ -85,3 +90,34 @@ class LiveSink:
         """The broker does not answer."""
         with self._lock:
             self._view.sight.show_broker_away(self._clock())
+
+
+async def run_on_own_thread(part: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+    """Run a coroutine on a thread and an event loop of its own, to its end, or until this one is cancelled.
+
+    Args:
+        part: makes the coroutine.
+        name: of the thread.
+
+    Raises:
+        Exception: what the coroutine raised.
+    """
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
+    thread.start()
+    running = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(part(), loop))
+    try:
+        await running
+    finally:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_end_the_others(), loop))
+        loop.call_soon_threadsafe(loop.stop)
+        await asyncio.to_thread(thread.join)
+        loop.close()
+
+
+async def _end_the_others() -> None:
+    """Cancel what still runs on this loop, and wait until it has cleaned up."""
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

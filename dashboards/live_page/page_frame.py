@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from typing import Literal
 
 from nicegui import ui
+
+from springback.dashboards.live_page.fleet_view import Blindness
 from springback.dashboards.live_page.live_sink import LiveSink
-from springback.dashboards.live_page.sight import Blindness
 
 PageName = Literal["Fleet", "Families", "Windows", "Pipeline"]
 

@@ -1,10 +1,10 @@
 """How the pipeline itself fares: the broker, the workers, what arrives, what could not be used."""
 
 from nicegui import ui
+
+from springback.dashboards.live_page.fleet_view import Blindness
 from springback.dashboards.live_page.live_sink import LiveSink
-from springback.dashboards.live_page.page_parts import section_title, stat
-from springback.dashboards.live_page.page_text import NOTHING, ago
-from springback.dashboards.live_page.sight import Blindness
+from springback.dashboards.live_page.page_parts import NOTHING, ago, section_title, stat
 
 _BROKER = {True: "answers", False: "does not answer", None: "not asked yet"}
 _READ: dict[Blindness | None, str] = {

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from springback.deploy.commands.baseline_file import read_baseline
+
+from springback.deploy.commands.recordings.recording_input import read_baseline
 from springback.deploy.commands.shared_options import (
     BrokerOption,
     PrefixOption,
@@ -36,8 +37,8 @@ def export_(
 
     Example: springback baseline export clean.baseline
     """
-    from springback.stream_processors.baseline_transfer import export_baseline
-    from springback.stream_processors.resilience.baseline_codec import load_baseline
+    from springback.stream_processors.resilience.baseline.codec import load_baseline
+    from springback.stream_processors.worker.baselines import export_baseline
 
     silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings)
@@ -73,7 +74,7 @@ def import_(
 
     Example: springback baseline import --frozen clean.baseline
     """
-    from springback.stream_processors.baseline_transfer import import_baseline
+    from springback.stream_processors.worker.baselines import import_baseline
 
     silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings)

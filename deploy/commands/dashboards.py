@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
 from springback.deploy.commands.grafana_options import (
     DEFAULT_GRAFANA,
     CaFileOption,

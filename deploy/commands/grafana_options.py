@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from springback.sinks.grafana_connection import GrafanaConnection
+    from springback.sinks.grafana.connection import GrafanaConnection
 
 GrafanaOption = Annotated[
     str,
@@ -51,7 +51,7 @@ def grafana_connection(url: str, token_file: Path | None, ca_file: Path | None) 
         typer.BadParameter: no token was given, or none that can be one.
         GrafanaAddressError: the address is none.
     """
-    from springback.sinks.grafana_connection import TOKEN_VARIABLE, GrafanaConnection
+    from springback.sinks.grafana.connection import TOKEN_VARIABLE, GrafanaConnection
 
     told, where = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
     if token_file is not None:

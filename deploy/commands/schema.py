@@ -9,6 +9,7 @@ def schema() -> None:
     Example: springback schema > step_frame.schema.json
     """
     import msgspec
-    from springback.producers.frame_schema import frame_schema
+
+    from springback.producers.contract.schema import frame_schema
 
     typer.echo(msgspec.json.format(msgspec.json.encode(frame_schema()), indent=2))

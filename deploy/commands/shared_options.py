@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from springback.producers.signal_mapping import SignalMapping
-    from springback.stream_processors.resilience.value_model import ValueModel
+    from springback.producers.mapping.signal_mapping import SignalMapping
+    from springback.stream_processors.resilience.stability.value_function import ValueModel
     from springback.stream_processors.settings import WorkerSettings
 
 
@@ -19,7 +19,7 @@ def check_address(broker: str | None) -> str | None:
     Raises:
         typer.BadParameter: it is not HOST:PORT, or several of them with commas between.
     """
-    from springback.deploy.broker_probe import split_address
+    from springback.deploy.broker_process import split_address
 
     for address in [] if broker is None else broker.split(","):
         try:
@@ -175,7 +175,7 @@ def read_value_option(file: Path | None) -> "ValueModel | None":
     Raises:
         SettingsError: the file holds none.
     """
-    from springback.stream_processors.value_model_file import read_value_model
+    from springback.stream_processors.value_models import read_value_model
 
     return None if file is None else read_value_model(file, "--value-model")
 
@@ -190,8 +190,8 @@ def read_mapping_option(name_or_file: str | None, files: Sequence[Path] = ()) ->
     Raises:
         MappingError: there is none, it is not as it must be, or a recording needs one where none is given.
     """
-    from springback.producers.mapped_recordings import check_without_mapping
-    from springback.producers.signal_mapping import load_mapping
+    from springback.producers.mapping.signal_mapping import load_mapping
+    from springback.producers.recordings.any_format import check_without_mapping
 
     if name_or_file is not None:
         return load_mapping(name_or_file)

@@ -13,7 +13,8 @@ def sources() -> None:
     """
     from rich.console import Console
     from rich.table import Column, Table
-    from springback.producers.signal_mapping import shipped_mappings
+
+    from springback.producers.mapping.signal_mapping import shipped_mappings
     from springback.producers.sources import SOURCES
 
     names = (Column(name, no_wrap=True) for name in ("source", "kind"))

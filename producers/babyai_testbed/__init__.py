@@ -6,7 +6,7 @@
 
 import os
 
-from springback.producers.missing_extra import MissingExtraError
+from springback.producers.errors import MissingExtraError
 
 # pygame, which minigrid imports, would print an advertisement to stdout.
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")

@@ -1,6 +1,6 @@
 """The HTTP gateway: step frames of any language by POST /v1/frames, answered once Kafka has acknowledged them."""
 
-from springback.producers.missing_extra import MissingExtraError
+from springback.producers.errors import MissingExtraError
 
 try:
     import aiohttp as aiohttp

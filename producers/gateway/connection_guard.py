@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from springback.producers.gateway.gateway_metrics import GatewayMetrics
+from springback.producers.gateway.metrics import GatewayMetrics
 
 _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"

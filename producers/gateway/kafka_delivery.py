@@ -18,7 +18,8 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
     UnknownError,
     UnsupportedVersionError,
 )
-from springback.producers.gateway.frame_admission import AdmittedFrame
+
+from springback.producers.gateway.request_bodies import AdmittedFrame
 
 log = logging.getLogger(__name__)
 

@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
+
+from springback.producers.contract.codec import decode_frame, encode_msgpack
+from springback.producers.contract.columns import ABSENT, is_absent
+from springback.producers.contract.frame import StepFrame
 from springback.producers.errors import UnreadableFrameError
-from springback.producers.frame_decoding import decode_frame
-from springback.producers.frame_encoding import encode_msgpack
-from springback.producers.frame_parts import StepFrame
-from springback.producers.step_columns import ABSENT, is_absent
-from springback.stream_processors.judging.judge_answer import Scores
-from springback.stream_processors.judging.judge_counts import Cause, JudgeCounts
-from springback.stream_processors.judging.judge_errors import NoScoresError
+from springback.stream_processors.judging.answer import Scores
+from springback.stream_processors.judging.counts import Cause, JudgeCounts, NoScoresError
 from springback.stream_processors.judging.step_judge import StepJudge
 from springback.stream_processors.judging.step_selection import JUDGE_COLUMNS, JudgeRequest, StepSelection
 from springback.stream_processors.topics import LARGEST_JUDGED_BYTES

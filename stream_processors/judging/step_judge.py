@@ -10,14 +10,11 @@ import logging
 import random
 from typing import Protocol
 
-from springback.stream_processors.judging.bounded_cache import BoundedCache
-from springback.stream_processors.judging.call_budget import CallBudget
-from springback.stream_processors.judging.circuit_breaker import CircuitBreaker
-from springback.stream_processors.judging.judge_answer import Scores, read_answer
-from springback.stream_processors.judging.judge_counts import Cause, JudgeCounts
-from springback.stream_processors.judging.judge_errors import EndpointError, NoScoresError
-from springback.stream_processors.judging.judge_prompt import messages, quoted_data
-from springback.stream_processors.judging.judge_settings import JudgeSettings
+from springback.stream_processors.judging.answer import Scores, read_answer
+from springback.stream_processors.judging.counts import Cause, EndpointError, JudgeCounts, NoScoresError
+from springback.stream_processors.judging.limits import BoundedCache, CallBudget, CircuitBreaker
+from springback.stream_processors.judging.prompt import messages, quoted_data
+from springback.stream_processors.judging.settings import JudgeSettings
 from springback.stream_processors.judging.step_selection import JudgeRequest
 
 _log = logging.getLogger(__name__)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from springback.producers.frame_parts import EpisodeHeader, StepFrame, TextColumn
-from springback.producers.step_columns import is_absent
-from springback.stream_processors.judging.bounded_cache import BoundedCache
-from springback.stream_processors.judging.judge_counts import JudgeCounts
-from springback.stream_processors.judging.judge_settings import JudgeSettings
+
+from springback.producers.contract.columns import is_absent
+from springback.producers.contract.frame import EpisodeHeader, StepFrame, TextColumn
+from springback.stream_processors.judging.counts import JudgeCounts
+from springback.stream_processors.judging.limits import BoundedCache
+from springback.stream_processors.judging.settings import JudgeSettings
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

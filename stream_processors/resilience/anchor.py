@@ -2,11 +2,49 @@
 
 Family and mode are names; the two bins come from this grid. The anchor is that of the state *before* the step, since
 that is the state in which the step was chosen (ours; the paper leaves it open).
+
+The signal vector of a step, and where each signal stands in it (metrics of the paper's stage baseline N(a)).
+
+A *sample* is the vector that a baseline cell learns: the eight signals x, the progress before the step and the work
+left. Channels read their own blocks of it, so the order below is part of the stored format.
 """
 
 import msgspec
 import numpy as np
-from springback.stream_processors.resilience.signals import Floats, Ints
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+N_SIGNALS = 8
+"""planning_s, perception_s | travel, retries | progress gain, proposition gain, risk | cycle_time_s."""
+COGNITIVE, PHYSICAL, DEBT = slice(0, 2), slice(2, 4), slice(4, 7)
+GAINS = slice(4, 6)
+RISK, CYCLE = 6, 7
+N_EXCESS = 7
+"""The signals that an excess is taken of: all but the cycle time, which weighs the cost instead."""
+
+PROGRESS_BEFORE, WORK_LEFT = 8, 9
+N_SAMPLE = 10
+
+EPSILON_ABSOLUTE = np.array([1e-3, 1e-3, 1e-2, 0.1, 1e-3, 1e-3, 1e-2])
+"""Smallest meaningful amount of each excess signal: s, s, m, count, share, share, risk (ours)."""
+
+
+def cycle_times(given: Floats, time_s: Floats, time_before: Floats, comparable: Bools) -> tuple[Floats, Bools]:
+    """Cycle time of each step: as given, else the time since the step before.
+
+    Units: seconds. Shape: all (n,). NaN in `given` says that the producer gave none; `comparable` marks rows whose
+    two times may be subtracted (both from the producer's clock, no step missing between). A difference that is not
+    positive is no cycle time: such rows stay NaN, are scored as nominal and are not learned from.
+
+    Returns:
+        The cycle times, and the rows on which the producer's clock ran backwards.
+    """
+    elapsed = np.where(comparable, time_s - time_before, np.nan)
+    derived = np.where(elapsed > 0, elapsed, np.nan)
+    return np.where(np.isnan(given), derived, given), elapsed < 0
 
 
 class AnchorGrid(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from springback.deploy.cli import explain
 
+from springback.deploy.cli import explain
 from tests.benchmarks.core_speed import CorePlan, CoreRun, core_runs
 from tests.benchmarks.speed_report import core_figures, core_table, worker_figures, worker_table
 from tests.benchmarks.worker_speed import WorkerPlan, WorkerRun, worker_runs

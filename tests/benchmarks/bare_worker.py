@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from springback.stream_processors.faust_app import create_app
-from springback.stream_processors.service_log import configure_logging
+
+from springback.stream_processors.service.health import health_endpoint
+from springback.stream_processors.service.run import configure_logging
 from springback.stream_processors.settings import WorkerSettings, load_settings
 from springback.stream_processors.topics import STEPS, topic_name
-from springback.stream_processors.worker_health import health_endpoint
+from springback.stream_processors.worker.app import create_app
 
 FORWARDED: Final = "forwarded."
 """What the target's name begins with: the prefix of a second set of topics."""

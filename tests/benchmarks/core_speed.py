@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from springback.producers.frame_decoding import decode_frame
-from springback.producers.frame_encoding import encode_msgpack
-from springback.producers.frame_validation import tabulate
-from springback.producers.step_table import ArrivedFrame, StepTable
-from springback.stream_processors.resilience.episode_tracker import EpisodeTracker
-from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
-from springback.stream_processors.resilience.resilience_config import ResilienceConfig
-from springback.stream_processors.resilience.tracker_state import TrackerState
 
+from springback.producers.contract.codec import decode_frame, encode_msgpack
+from springback.stream_processors.intake.step_table import ArrivedFrame, StepTable
+from springback.stream_processors.intake.validation import tabulate
+from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
+from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker
+from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 from tests.benchmarks.fleet_frames import fleet_baseline, fleet_frames
 
 BATCH_FRAMES: Final = 500

@@ -16,11 +16,11 @@ from prometheus_client import CollectorRegistry, Gauge
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from springback.sinks.fleet.series_bounds import SeriesBounds
 from springback.sinks.metrics_server import metrics_server
 from springback.sinks.prometheus_sink import PrometheusSink
-from springback.sinks.series_bounds import SeriesBounds
 from springback.sinks.sink import DeadLetter
-
 from tests.benchmarks.fleet_readings import MadeUpFleet
 
 RENDER_BOUND_S = 1.0

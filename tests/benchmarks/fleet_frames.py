@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, StepColumn, StepFrame, TextColumn
-from springback.stream_processors.in_memory_driver import learn_baseline
-from springback.stream_processors.resilience.resilience_config import ResilienceConfig
-from springback.stream_processors.resilience.stage_baseline import StageBaseline
+
+from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepColumn, StepFrame, TextColumn
+from springback.stream_processors.offline.evaluation import learn_baseline
+from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
+from springback.stream_processors.resilience.config import ResilienceConfig
 
 EPISODE_STEPS = 200
 FAMILIES = 4

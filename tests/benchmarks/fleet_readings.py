@@ -4,25 +4,23 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from springback.stream_processors.resilience.family_readings import (
-    ContractThresholds,
-    ExtensibilityRatios,
-    FamilyReading,
-    NavigationScores,
-    StressMargin,
-)
 from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     ChannelCosts,
+    ContractThresholds,
     EpisodeBegun,
     EpisodeKey,
     EpisodeStatus,
     EpisodeSummary,
     EpisodeTraits,
+    ExtensibilityRatios,
+    FamilyReading,
+    NavigationScores,
     OpenWindow,
     Outcome,
     Reading,
+    StressMargin,
     WindowReading,
 )
 

@@ -18,14 +18,14 @@ from typing import Literal, NamedTuple
 
 import aiokafka  # type: ignore[import-untyped]
 import msgspec
-from springback.deploy.broker_choice import open_broker
+
+from springback.deploy.brokers import open_broker
 from springback.deploy.child_process import ChildProcess
 from springback.deploy.errors import DeployError
 from springback.deploy.run_directory import run_directory
-from springback.producers.frame_encoding import encode_msgpack
-from springback.stream_processors.resilience.baseline_codec import dump_baseline
+from springback.producers.contract.codec import encode_msgpack
+from springback.stream_processors.resilience.baseline.codec import dump_baseline
 from springback.stream_processors.topics import STEPS, declare_topics, topic_name
-
 from tests.benchmarks.bare_worker import FORWARDED
 from tests.benchmarks.bare_worker import STAGE as BARE_STAGE
 from tests.benchmarks.fleet_frames import fleet_baseline, fleet_frames

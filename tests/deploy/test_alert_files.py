@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+
 from springback.deploy import cli
 from springback.deploy.alert_files import AlertFiles, AlertFilesError
-
 from tests.deploy.monitoring.monitoring_tools import output_of
-from tests.house import PACKAGE
+from tests.house import PACKAGE, ROOT
 
 HOUSE = PACKAGE / "deploy"
 RULES = ["fleet_alerts.yml", "pipeline_alerts.yml"]
@@ -116,6 +116,6 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.
 
 
 def test_a_wheel_takes_the_files_with_it() -> None:
-    setuptools = tomllib.loads((HOUSE.parent / "pyproject.toml").read_text())["tool"]["setuptools"]
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     patterns = setuptools["package-data"]["*"]
     assert all(any(fnmatch(name, pattern) for pattern in patterns) for name in NAMES)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
+
 from springback.deploy.apache_kafka import ApacheKafka
-from springback.deploy.broker_probe import cluster_id
+from springback.deploy.broker_process import cluster_id, free_port
 from springback.deploy.errors import ChildFailedError, DeployError
-from springback.deploy.free_port import free_port
 
 pytestmark = pytest.mark.kafka
 

@@ -1,10 +1,10 @@
 import socket
 
 import pytest
-from springback.deploy.broker_choice import ExternalBroker, open_broker
-from springback.deploy.broker_probe import cluster_id
+
+from springback.deploy.broker_process import cluster_id, free_port
+from springback.deploy.brokers import ExternalBroker, open_broker
 from springback.deploy.errors import BrokerUnavailableError, DeployError
-from springback.deploy.free_port import free_port
 
 
 def test_a_broker_that_runs_is_taken_as_it_is() -> None:

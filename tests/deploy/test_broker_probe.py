@@ -3,8 +3,8 @@ import struct
 import threading
 
 import pytest
-from springback.deploy.broker_probe import cluster_id, split_address
-from springback.deploy.free_port import free_port
+
+from springback.deploy.broker_process import cluster_id, free_port, split_address
 
 
 @pytest.mark.parametrize(

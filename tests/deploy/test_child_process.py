@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from springback.deploy.child_process import ChildProcess
 from springback.deploy.errors import ChildFailedError
-
 from tests.deploy.process_checks import becomes_true, exists
 
 SLEEPS = (sys.executable, "-c", "import time; print('sleeping', flush=True); time.sleep(600)")

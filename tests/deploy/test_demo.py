@@ -8,9 +8,10 @@ from collections import defaultdict
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
+
+from springback.deploy.broker_process import free_port
 from springback.deploy.demo import DemoSource, run_demo
-from springback.deploy.free_port import free_port
-from springback.stream_processors.family_table import FamilyRow
+from springback.stream_processors.offline.tables import FamilyRow
 
 
 class MetricsWatcher(threading.Thread):

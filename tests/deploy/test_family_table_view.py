@@ -1,8 +1,9 @@
 import io
 
 from rich.console import Console
+
 from springback.deploy.family_table_view import family_table_view
-from springback.stream_processors.family_table import FamilyRow
+from springback.stream_processors.offline.tables import FamilyRow
 
 
 def shown(family: str, method: str = "default") -> str:

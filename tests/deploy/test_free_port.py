@@ -1,7 +1,8 @@
 import socket
 
 import pytest
-from springback.deploy.free_port import free_port, is_free
+
+from springback.deploy.broker_process import free_port, is_free
 
 
 def test_a_free_port_is_free_and_not_ephemeral() -> None:
@@ -24,6 +25,6 @@ def test_a_port_is_free_again_right_after_its_server_ended() -> None:
 
 
 def test_no_free_port_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("springback.deploy.free_port.is_free", lambda _: False)
+    monkeypatch.setattr("springback.deploy.broker_process.is_free", lambda _: False)
     with pytest.raises(OSError, match="none of 200 ports"):
         free_port()

@@ -3,9 +3,9 @@
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
+
 from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE, DATA_SOURCE_UID
 from springback.dashboards.grafana_publisher import DATA_SOURCE_NAME
-
 from tests.house import ROOT
 
 FOLDER = ROOT / "deploy" / "grafana"

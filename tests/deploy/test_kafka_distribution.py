@@ -2,8 +2,9 @@ import threading
 from pathlib import Path
 
 import pytest
+
+from springback.deploy.apache_kafka import KAFKA_VERSION, find_java, kafka_jars
 from springback.deploy.errors import DeployError, MissingToolError
-from springback.deploy.kafka_distribution import KAFKA_VERSION, find_java, kafka_jars
 
 # Stands in for Maven: puts one jar where it is told to, and notes that it was called.
 FAKE_MAVEN = r"""#!/bin/sh

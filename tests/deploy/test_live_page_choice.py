@@ -3,8 +3,8 @@
 import importlib.util
 
 import pytest
-from springback.deploy.live_page_choice import live_page_installed, live_page_line
-from springback.deploy.local_stack import LocalStack
+
+from springback.deploy.local_stack import LocalStack, live_page_installed, live_page_line
 
 
 def test_without_its_extra_the_stack_goes_on_without_the_page_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
-from springback.deploy.broker_probe import cluster_id
+
+from springback.deploy.broker_process import cluster_id
 from springback.deploy.errors import ChildFailedError, DeployError
 from springback.deploy.local_stack import LocalStack
 from springback.stream_processors.settings import WorkerSettings
-
 from tests.deploy.process_checks import becomes_true, exists
 
 pytestmark = pytest.mark.broker

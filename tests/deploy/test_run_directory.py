@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from springback.deploy.errors import DeployError
 from springback.deploy.run_directory import log_directory, run_directory
 

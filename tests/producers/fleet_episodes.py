@@ -4,9 +4,9 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from springback.producers.frame_parts import StepFrame
-from springback.stream_processors.in_memory_driver import Evaluation, evaluate
-from springback.stream_processors.resilience.resilience_config import ResilienceConfig
+from springback.producers.contract.frame import StepFrame
+from springback.stream_processors.offline.evaluation import Evaluation, evaluate
+from springback.stream_processors.resilience.config import ResilienceConfig
 
 REFERENCES, DISTURBED = 4, 2
 EPISODES = REFERENCES + DISTURBED

@@ -9,15 +9,15 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv
-from springback.producers.gymnasium_vector import SpringbackVectorWrapper
-from springback.producers.gymnasium_wrapper import SpringbackWrapper
-from springback.producers.habitat_source import watch
-from springback.producers.isolated_environment import isolated
-from springback.producers.perturbations.habitat_disturbances import disturbed
-from springback.producers.recording_publisher import MemoryPublisher
-from springback.producers.signal_hooks import SignalHooks
-from springback.producers.step_emitter import StepEmitter
 
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.producers.environments.isolated import isolated
+from springback.producers.environments.signal_hooks import SignalHooks
+from springback.producers.environments.vector_wrapper import SpringbackVectorWrapper
+from springback.producers.environments.wrapper import SpringbackWrapper
+from springback.producers.habitat.watch import watch
+from springback.producers.perturbations.habitat import disturbed
 from tests.house import DATA, ROOT
 from tests.producers.habitat.fake_habitat import FakeRLEnv, fake_habitat_sim, read_traces
 from tests.producers.habitat.fake_vector import FakeVectorEnv

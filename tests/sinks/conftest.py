@@ -8,23 +8,22 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from msgspec.structs import replace
-from springback.stream_processors.resilience.family_readings import (
-    ContractThresholds,
-    ExtensibilityRatios,
-    FamilyReading,
-    NavigationScores,
-    StressMargin,
-)
+
 from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     ChannelCosts,
+    ContractThresholds,
     EpisodeBegun,
     EpisodeKey,
     EpisodeStatus,
     EpisodeSummary,
     EpisodeTraits,
+    ExtensibilityRatios,
+    FamilyReading,
+    NavigationScores,
     OpenWindow,
+    StressMargin,
     WindowReading,
     encode_reading,
 )

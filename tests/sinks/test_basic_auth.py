@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from springback.sinks.basic_auth import BasicAuth, hashed
 from springback.sinks.errors import AuthFileError
 

@@ -15,11 +15,11 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from prometheus_client.parser import text_string_to_metric_families
+
 from springback.sinks.errors import MetricsAddressError
 from springback.sinks.exporter import export_readings
-from springback.sinks.reading_topics import ReadingTopics
+from springback.sinks.sink_runner import ReadingTopics
 from springback.stream_processors.topics import declare_topics
-
 from tests.house import ROOT
 
 Make = Callable[..., Any]
@@ -235,7 +235,7 @@ def test_a_signal_ends_the_exporter_cleanly(
     program = (
         "import sys, pathlib\n"
         "from springback.sinks.exporter import export_readings\n"
-        "from springback.stream_processors.service_run import run_until_signalled\n"
+        "from springback.stream_processors.service.run import run_until_signalled\n"
         "options = {'port': 0, 'prefix': sys.argv[2], 'ready_file': pathlib.Path(sys.argv[3])}\n"
         "run_until_signalled(lambda stop: export_readings(sys.argv[1], stop, **options))\n"
     )

@@ -8,10 +8,11 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+
 from springback.deploy.apache_kafka import ApacheKafka
 from springback.sinks.exporter import export_readings
-from springback.sinks.reading_topics import ReadingTopics
-from springback.stream_processors.service_log import RepetitionFilter
+from springback.sinks.sink_runner import ReadingTopics
+from springback.stream_processors.service.run import RepetitionFilter
 from springback.stream_processors.topics import declare_topics
 
 Make = Callable[..., Any]

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from springback.stream_processors.resilience.readings import EpisodeStatus, EpisodeTraits, Reading
 
-from tests.sinks.agent_page import AgentPage
+from springback.stream_processors.resilience.readings import EpisodeStatus, EpisodeTraits, Reading
+from tests.sinks.fleet.agent_page import AgentPage
 
 Make = Callable[..., Any]
 Partitions = list[list[Reading]]

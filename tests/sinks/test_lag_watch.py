@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped]
-from springback.sinks import lag_watch
-from springback.sinks.lag_watch import watch_lag
+
+from springback.sinks import broker_lag as lag_watch
+from springback.sinks.broker_lag import watch_lag
 
 
 class Observer:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from aiokafka import ConsumerRecord, TopicPartition  # type: ignore[import-untyped]
-from springback.sinks.log_places import LogPlaces
+
+from springback.sinks.sink_runner import LogPlaces
 
 PARTITION = TopicPartition("rebound-windows", 0)
 

@@ -1,9 +1,8 @@
 import re
 
 from springback.sinks.metrics_reference import REFERENCE, metrics_reference
-from springback.stream_processors.resilience.judge_metrics import JUDGE_METRICS
-from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS
+from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
+from springback.stream_processors.metrics.services import JUDGE_METRICS, WORKER_METRICS
 
 
 def test_the_reference_is_fresh() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from springback.deploy.embedded_broker import EmbeddedBroker
 from springback.sinks import sink_runner
 from springback.sinks.broker_lag import BrokerLag
 from springback.sinks.errors import SinkUnavailableError
 from springback.sinks.memory_sink import MemorySink
-from springback.sinks.reading_topics import ReadingTopics
 from springback.sinks.sink import DeadLetter
-from springback.sinks.sink_runner import UNREADABLE_ERRORS, SinkRunner
+from springback.sinks.sink_runner import UNREADABLE_ERRORS, ReadingTopics, SinkRunner
 from springback.stream_processors.resilience.readings import Reading, decode_reading, encode_reading
 from springback.stream_processors.topics import declare_topics
 

@@ -14,24 +14,24 @@ from typing import Any, NamedTuple
 import aiokafka  # type: ignore[import-untyped]
 import msgspec
 import pytest
-from springback.producers.frame_encoding import encode_msgpack
-from springback.producers.frame_parts import StepFrame
-from springback.producers.recording_reader import read_frames
-from springback.stream_processors.in_memory_driver import Evaluation, evaluate
-from springback.stream_processors.resilience.baseline_codec import dump_baseline
-from springback.stream_processors.resilience.readings import EpisodeSummary, Reading, WindowReading, decode_reading
-from springback.stream_processors.resilience.resilience_config import ResilienceConfig
-from springback.stream_processors.topics import STEPS, SUMMARIES, WINDOWS, declare_topics
 
+from springback.producers.contract.codec import encode_msgpack
+from springback.producers.contract.frame import StepFrame
+from springback.producers.recordings.step_frames import read_frames
+from springback.stream_processors.offline.evaluation import Evaluation, evaluate
+from springback.stream_processors.resilience.baseline.codec import dump_baseline
+from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.resilience.readings import EpisodeSummary, Reading, WindowReading, decode_reading
+from springback.stream_processors.topics import STEPS, SUMMARIES, WINDOWS, declare_topics
 from tests.house import DATA
 
 RECORDING = DATA / "habitat_lab_pointnav.frames.jsonl.gz"
 DEADLINE_S = 60.0
 PROGRAM = (
     "import pathlib, sys\n"
-    "from springback.stream_processors.faust_app import run_worker\n"
+    "from springback.stream_processors.worker.app import run_worker\n"
     "from springback.stream_processors.settings import load_settings\n"
-    "from springback.stream_processors.service_log import configure_logging\n"
+    "from springback.stream_processors.service.run import configure_logging\n"
     "configure_logging()\n"
     "run_worker(load_settings(), pathlib.Path(sys.argv[1]))\n"
 )

@@ -5,9 +5,8 @@ from ast import literal_eval
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from springback.stream_processors.errors import TransientBrokerError
-from springback.stream_processors.exact_stage import ExactStage
-from springback.stream_processors.stage_port import Arrival
-from springback.stream_processors.stage_reducer import Output, StageEvent
+from springback.stream_processors.exact.port import Arrival, Output, StageEvent
+from springback.stream_processors.exact.stage import ExactStage
 
 PARTITIONS = 3
 BUCKETS = 4

@@ -6,15 +6,16 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, Outcome, StepFrame, TextColumn
-from springback.producers.frame_validation import tabulate
-from springback.producers.step_columns import ABSENT
-from springback.producers.step_table import ArrivedFrame
-from springback.stream_processors.resilience.episode_tracker import EpisodeTracker, TrackerOutputs
-from springback.stream_processors.resilience.materialised_baseline import MaterialisedBaseline, materialise
-from springback.stream_processors.resilience.resilience_config import ResilienceConfig
-from springback.stream_processors.resilience.stage_baseline import StageBaseline
-from springback.stream_processors.resilience.tracker_state import TrackerState
+
+from springback.producers.contract.columns import ABSENT
+from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, Outcome, StepFrame, TextColumn
+from springback.stream_processors.intake.step_table import ArrivedFrame
+from springback.stream_processors.intake.validation import tabulate
+from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
+from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
+from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
+from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 
 START_S = 1_790_000_000.0
 Row = dict[str, Any]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from springback.producers.frame_parts import Outcome, StepFrame
 
+from springback.producers.contract.frame import Outcome, StepFrame
 from tests.stream_processors.frame_builders import START_S, Part, Row, frame_of_parts, header_of
 
 seeds = st.integers(0, 2**32 - 1)

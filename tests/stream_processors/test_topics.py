@@ -6,6 +6,7 @@ import uuid
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped]
+
 from springback.stream_processors.errors import TopicDeclarationError, TopicMismatchError
 from springback.stream_processors.topics import BASELINES, STEPS, STEPS_TABLE, TOPICS, changelog_name, declare_topics
 

@@ -5,18 +5,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from springback.producers.frame_encoding import encode_msgpack
-from springback.stream_processors.errors import SettingsError
-from springback.stream_processors.in_memory_driver import learn_baseline
-from springback.stream_processors.resilience.network_value import Layer, NetworkValues, dump_network, input_width
-from springback.stream_processors.resilience.readings import EpisodeSummary, decode_reading
-from springback.stream_processors.resilience.resilience_config import ResilienceConfig
-from springback.stream_processors.settings import load_settings
-from springback.stream_processors.stage_reducer import StageEvent
-from springback.stream_processors.topics import SUMMARIES
-from springback.stream_processors.track_steps import TrackSteps
-from springback.stream_processors.value_model_file import read_value_model
 
+from springback.producers.contract.codec import encode_msgpack
+from springback.stream_processors.errors import SettingsError
+from springback.stream_processors.exact.port import StageEvent
+from springback.stream_processors.offline.evaluation import learn_baseline
+from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.resilience.readings import EpisodeSummary, decode_reading
+from springback.stream_processors.resilience.stability.network_value import (
+    Layer,
+    NetworkValues,
+    dump_network,
+    input_width,
+)
+from springback.stream_processors.settings import load_settings
+from springback.stream_processors.stages.track_steps import TrackSteps
+from springback.stream_processors.topics import SUMMARIES
+from springback.stream_processors.value_models import read_value_model
 from tests.stream_processors.frame_builders import START_S, frame_of, nominal_rows, ready
 
 

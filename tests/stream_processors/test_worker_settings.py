@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from springback.stream_processors.errors import SettingsError
 from springback.stream_processors.settings import WorkerSettings, load_settings
 

@@ -1,9 +1,10 @@
 """Builders of states and trajectories for value models."""
 
 import numpy as np
-from springback.stream_processors.resilience.signals import Floats
-from springback.stream_processors.resilience.value_model import StateFeatures
-from springback.stream_processors.reward_trajectories import RewardTrajectory
+
+from springback.stream_processors.offline.value_fitting import RewardTrajectory
+from springback.stream_processors.resilience.anchor import Floats
+from springback.stream_processors.resilience.stability.value_function import StateFeatures
 
 FAMILIES = ["navigation", "manipulation"]
 MODES = ["explore", "navigate", "plan"]

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
-from springback.sinks.label_values import LabelValue
-from springback.sinks.metric_series import MetricSeries
+
+from springback.sinks.fleet.labels import LabelValue
+from springback.sinks.fleet.series import MetricSeries
 from springback.sinks.metrics_server import metrics_server
-from springback.stream_processors.resilience.agent_metrics import AGENT_INFO, AGENT_STATE
-from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from springback.stream_processors.resilience.metric_spec import AGENT_STATES, CLOSED_LABELS, OTHER, MetricSpec
-from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS
+from springback.stream_processors.metrics.agents import AGENT_INFO, AGENT_STATE
+from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
+from springback.stream_processors.metrics.services import WORKER_METRICS
+from springback.stream_processors.metrics.spec import AGENT_STATES, CLOSED_LABELS, OTHER, MetricSpec
 
 SPECS = tuple({spec.name: spec for spec in (*METRIC_CATALOGUE, *WORKER_METRICS)}.values())
 AGENT = 'robot "7"\\'

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from springback.dashboards.grafana_dashboards import DASHBOARD_FOLDER, dashboard_files, write_dashboards
 from springback.dashboards.grafana_parts.board_layout import GRID_COLUMNS
 from springback.dashboards.grafana_parts.colour_scheme import STATE_COLOURS, STATE_NUMBERS
 from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
-from springback.sinks.grafana_marks import BREACH_TAG, WINDOW_TAG
-from springback.stream_processors.resilience.metric_spec import AGENT_STATES
-
+from springback.sinks.grafana.annotations_sink import BREACH_TAG, WINDOW_TAG
+from springback.stream_processors.metrics.spec import AGENT_STATES
 from tests.dashboards.grafana.panel_queries import boards, panels_of
 
 UIDS = ["springback-fleet", "springback-resilience", "springback-agent", "springback-pipeline"]

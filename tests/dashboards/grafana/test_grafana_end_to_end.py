@@ -6,14 +6,14 @@ import time
 import urllib.error
 
 import pytest
-from springback.sinks.annotator import annotate_readings
-from springback.sinks.grafana_connection import GrafanaConnection
-from springback.sinks.grafana_marks import BREACH_TAG, OPEN_TAG, WINDOW_TAG
 
+from springback.sinks.grafana.annotations_sink import BREACH_TAG, OPEN_TAG, WINDOW_TAG
+from springback.sinks.grafana.annotator import annotate_readings
+from springback.sinks.grafana.connection import GrafanaConnection
 from tests.dashboards.grafana.panel_queries import PanelQuery, panel_queries
 from tests.deploy.monitoring.fleet_traffic import BREACHED
 from tests.deploy.monitoring.monitoring_stack import MonitoringStack
-from tests.sinks.grafana_stub import TOKEN, GrafanaStub, serve
+from tests.sinks.grafana.grafana_stub import TOKEN, GrafanaStub, serve
 
 pytestmark = pytest.mark.broker
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+
 from springback.dashboards.grafana_dashboards import dashboard_files
 from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
 from springback.dashboards.grafana_publisher import publish_dashboards
 from springback.sinks.errors import GrafanaRefusedError
-from springback.sinks.grafana_connection import GrafanaConnection
-
+from springback.sinks.grafana.connection import GrafanaConnection
 from tests.dashboards.grafana.dashboard_schema import DASHBOARD
-from tests.sinks.grafana_stub import TOKEN, GrafanaStub, serve
+from tests.sinks.grafana.grafana_stub import TOKEN, GrafanaStub, serve
 
 PROMETHEUS = "http://prometheus:9090"
 FLEET = "springback-fleet"

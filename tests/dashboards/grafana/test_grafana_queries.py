@@ -8,12 +8,11 @@ import urllib.parse
 from collections.abc import Iterator
 
 import pytest
-from springback.dashboards.grafana_parts.agent_state_query import state_number
-from springback.dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
-from springback.dashboards.grafana_parts.metric_query import RATE_WINDOW, MetricQueries
-from springback.stream_processors.resilience.exporter_metrics import READINGS
-from springback.stream_processors.resilience.metric_catalogue import OPEN_WINDOWS
 
+from springback.dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
+from springback.dashboards.grafana_parts.metric_query import RATE_WINDOW, MetricQueries, state_number
+from springback.stream_processors.metrics.catalogue import OPEN_WINDOWS
+from springback.stream_processors.metrics.exporter import READINGS
 from tests.dashboards.grafana.catalogue_page import AGENT, catalogue_page
 from tests.dashboards.grafana.panel_queries import EVERYTHING, boards, panel_queries
 from tests.deploy.monitoring.monitoring_servers import PrometheusServer

@@ -1,12 +1,13 @@
 """Queries are made from the catalogue: what it does not declare fails the build."""
 
 import pytest
+
 from springback.dashboards.errors import MetricQueryError
-from springback.dashboards.grafana_parts.board_variables import OF_AGENTS, OF_GROUPS, OF_ONE_AGENT
+from springback.dashboards.grafana_parts.board_layout import OF_AGENTS, OF_GROUPS, OF_ONE_AGENT
 from springback.dashboards.grafana_parts.metric_query import MetricQueries
-from springback.stream_processors.resilience.agent_metrics import AGENT_STATE, AGENTS
-from springback.stream_processors.resilience.metric_catalogue import EPISODE_COST, FRAMES_BEHIND, OPEN_WINDOWS, STEPS
-from springback.stream_processors.resilience.worker_metrics import WORKER_FRAMES, WORKER_READY
+from springback.stream_processors.metrics.agents import AGENT_STATE, AGENTS
+from springback.stream_processors.metrics.catalogue import EPISODE_COST, FRAMES_BEHIND, OPEN_WINDOWS, STEPS
+from springback.stream_processors.metrics.services import WORKER_FRAMES, WORKER_READY
 
 ALL = MetricQueries({})
 

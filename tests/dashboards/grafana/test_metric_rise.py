@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from springback.dashboards.grafana_parts.metric_query import MetricQueries
-from springback.stream_processors.resilience.exporter_metrics import CAUGHT_UP
-from springback.stream_processors.resilience.metric_catalogue import WINDOWS_OPENED
 
+from springback.dashboards.grafana_parts.metric_query import MetricQueries
+from springback.stream_processors.metrics.catalogue import WINDOWS_OPENED
+from springback.stream_processors.metrics.exporter import CAUGHT_UP
 from tests.deploy.monitoring.monitoring_tools import output_of
 
 RISE = MetricQueries({}).rise(WINDOWS_OPENED, ("family",), window="4m")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
-from springback.stream_processors.topics import declare_topics
 
+from springback.stream_processors.topics import declare_topics
 from tests.dashboards.live_page.fake_fleet import ReadingSender, run_apart
 from tests.dashboards.live_page.live_process import LiveProcess
 

@@ -8,23 +8,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self, TypeVar
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
-from springback.sinks.reading_topics import ReadingTopics
-from springback.stream_processors.resilience.family_readings import (
-    ContractThresholds,
-    ExtensibilityRatios,
-    FamilyReading,
-    StressMargin,
-)
+
+from springback.sinks.sink_runner import ReadingTopics
 from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     ChannelCosts,
+    ContractThresholds,
     EpisodeKey,
     EpisodeStatus,
     EpisodeSummary,
     EpisodeTraits,
+    ExtensibilityRatios,
+    FamilyReading,
     OpenWindow,
     Reading,
+    StressMargin,
     WindowReading,
     encode_reading,
 )

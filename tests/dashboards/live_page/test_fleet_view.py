@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from springback.dashboards.live_page.event_rate import EventRate
+
 from springback.dashboards.live_page.fleet_rows import (
     RowOrder,
     count_states,
@@ -16,12 +16,11 @@ from springback.dashboards.live_page.fleet_rows import (
     page_of,
     sort_rows,
 )
-from springback.dashboards.live_page.fleet_view import FleetView, ViewBounds, agent_key
-from springback.dashboards.live_page.window_sentence import dominant_channel, window_sentence
-from springback.sinks.label_values import clean_label_value
+from springback.dashboards.live_page.fleet_view import EventRate, FleetView, ViewBounds, agent_key
+from springback.dashboards.live_page.windows import dominant_channel, window_sentence
+from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.sink import DeadLetter
 from springback.stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeKey, Reading
-
 from tests.dashboards.live_page.fake_fleet import family, status, summary, window
 
 NOW_S = 10_000.0

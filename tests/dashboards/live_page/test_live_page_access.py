@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
-from springback.deploy.local_stack import SPRINGBACK
 
+from springback.deploy.local_stack import SPRINGBACK
 from tests.dashboards.live_page.live_process import LiveProcess
 from tests.sinks.certificates import self_signed
 

@@ -1,9 +1,7 @@
 """What is in the charts, and what is said beside them."""
 
-from springback.dashboards.live_page.agent_charts import cost_chart, intensity_chart
-from springback.dashboards.live_page.agent_history import AgentHistory, Span
-from springback.dashboards.live_page.stress_curve import curve_words, stress_curve
-
+from springback.dashboards.live_page.agent_memory import AgentHistory, Span
+from springback.dashboards.live_page.charts import cost_chart, curve_words, intensity_chart, stress_curve
 from tests.dashboards.live_page.fake_fleet import family, status
 
 

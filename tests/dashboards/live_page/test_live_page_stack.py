@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+
 from springback.deploy.local_stack import LocalStack
-from springback.producers.kafka_publisher import KafkaPublisher
-from springback.producers.step_emitter import EpisodeHandle, StepEmitter
+from springback.producers.emitter.kafka_publisher import KafkaPublisher
+from springback.producers.emitter.step_emitter import EpisodeHandle, StepEmitter
 
 pytestmark = pytest.mark.broker
 

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
-from springback.dashboards.live_page import login_gate
-from springback.dashboards.live_page.login_gate import LoginGate
 from starlette.responses import PlainTextResponse
+
+from springback.dashboards.live_page import access as login_gate
+from springback.dashboards.live_page.access import LoginGate
 
 PASSWORD = "horse battery staple"
 

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from springback.producers.frame_encoding import encode_msgpack
-from springback.producers.frame_parts import (
+
+from springback.producers.contract.codec import encode_msgpack
+from springback.producers.contract.frame import (
     EpisodeEnd,
     EpisodeHeader,
     NavigationOutcome,
@@ -24,7 +25,7 @@ from springback.producers.frame_parts import (
     StepFrame,
     TextColumn,
 )
-from springback.producers.kafka_publisher import KafkaPublisher
+from springback.producers.emitter.kafka_publisher import KafkaPublisher
 
 STEPS = 20
 CYCLE_S = 1.0

@@ -7,9 +7,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from springback.deploy.broker_process import free_port
 from springback.deploy.child_process import ChildProcess
-from springback.deploy.free_port import free_port
-
 from tests.deploy.monitoring.monitoring_tools import needed_tool
 
 START_TIMEOUT_S = 30.0

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]
+
 from springback.deploy.alert_files import AlertFiles
-from springback.deploy.free_port import free_port
+from springback.deploy.broker_process import free_port
 from springback.deploy.local_stack import LocalStack
-from springback.producers.kafka_publisher import KafkaPublisher
-from springback.sinks.reading_topics import ReadingTopics
+from springback.producers.emitter.kafka_publisher import KafkaPublisher
+from springback.sinks.sink_runner import ReadingTopics
 from springback.stream_processors.resilience.readings import EpisodeBegun, EpisodeKey, EpisodeTraits, encode_reading
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.topics import STEPS, topic_name
-
 from tests.deploy.monitoring.fleet_traffic import FAMILIES, FleetTraffic
 from tests.deploy.monitoring.monitoring_servers import AlertmanagerServer, PrometheusServer
 from tests.deploy.monitoring.webhook_receiver import WebhookReceiver

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from springback.stream_processors.resilience.metric_spec import MetricSpec
 
+from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
+from springback.stream_processors.metrics.spec import MetricSpec
 from tests.deploy.monitoring.fleet_traffic import BREACHED
 from tests.deploy.monitoring.monitoring_stack import MonitoringStack
 from tests.deploy.monitoring.monitoring_tools import output_of

@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from springback.stream_processors.resilience.metric_catalogue import METRIC_CATALOGUE
-from springback.stream_processors.resilience.metric_spec import CLOSED_LABELS, MetricSpec
-from springback.stream_processors.resilience.worker_metrics import WORKER_METRICS
 
+from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
+from springback.stream_processors.metrics.services import WORKER_METRICS
+from springback.stream_processors.metrics.spec import CLOSED_LABELS, MetricSpec
 from tests.deploy.monitoring import rule_reading
 from tests.deploy.monitoring.monitoring_tools import output_of
 from tests.deploy.monitoring.rule_reading import ALERT_RULES, RECORDING_RULES, RUNBOOK, Selector, alerts, rules

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
-from springback.deploy.alert_files import AlertFiles
 
+from springback.deploy.alert_files import AlertFiles
 from tests.deploy.monitoring.monitoring_servers import AlertmanagerServer, Labels
 from tests.deploy.monitoring.monitoring_tools import output_of
 from tests.deploy.monitoring.rule_reading import alerts

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from springback.producers.recording_publisher import MemoryPublisher
-from springback.producers.step_emitter import StepEmitter
 
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
 from tests.house import DATA
 from tests.producers.habitat.fake_habitat import Trace, fake_habitat_sim, read_traces
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from springback.producers.habitat_source import watch
-from springback.producers.perturbations.habitat_disturbances import DisturbedEnv, disturbed, turned
-from springback.producers.perturbations.navigation_severity import DISTURBANCES, DisturbanceName, NavigationDice
-from springback.producers.recording_publisher import MemoryPublisher
-from springback.producers.step_emitter import StepEmitter
 
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.producers.habitat.watch import watch
+from springback.producers.perturbations.habitat import DisturbedEnv, disturbed, turned
+from springback.producers.perturbations.navigation import DISTURBANCES, DisturbanceName, NavigationDice
 from tests.producers.habitat.fake_habitat import FakeRLEnv, Trace, about_y
 from tests.producers.habitat.live_habitat import LiveEnv, LiveSimulator, follow
 from tests.producers.habitat.trace_replay import ends_of, rows_of

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from springback.producers.habitat_actions import NAVIGATION_ACTIONS, action_word
-from springback.producers.habitat_metrics import (
+
+from springback.producers.habitat.metrics import (
     BROKEN_RULE_KEYS,
     COLLISION_TOTALS,
     DISTANCE_KEYS,
@@ -19,6 +19,7 @@ from springback.producers.habitat_metrics import (
     HabitatReading,
     read_metrics,
 )
+from springback.producers.habitat.signals import NAVIGATION_ACTIONS, action_word
 
 KEYS = (
     *DISTANCE_KEYS, *PART_KEYS, *SUCCESS_KEYS, *COLLISION_TOTALS, *FORCE_KEYS, *BROKEN_RULE_KEYS,

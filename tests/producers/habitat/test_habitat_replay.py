@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from springback.producers.frame_parts import StepFrame
-from springback.producers.recording_reader import read_frames
-from springback.stream_processors.family_table import family_table
-from springback.stream_processors.in_memory_driver import evaluate
-from springback.stream_processors.resilience.resilience_config import ResilienceConfig
 
+from springback.producers.contract.frame import StepFrame
+from springback.producers.recordings.step_frames import read_frames
+from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.tables import family_table
+from springback.stream_processors.resilience.config import ResilienceConfig
 from tests.house import DATA
 from tests.producers.habitat.fake_habitat import Trace
 from tests.producers.habitat.trace_replay import EPOCH_S, PLANNING_S, ends_of, replay_lab, replay_sim, rows_of

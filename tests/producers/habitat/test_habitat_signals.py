@@ -2,9 +2,9 @@ import math
 from typing import Any
 
 import pytest
-from springback.producers.habitat_actions import action_word
-from springback.producers.habitat_metrics import DEFAULT_READING, HabitatReading, TaskReading
-from springback.producers.habitat_signals import EpisodeSignals, Pose
+
+from springback.producers.habitat.metrics import DEFAULT_READING, HabitatReading, TaskReading
+from springback.producers.habitat.signals import EpisodeSignals, Pose, action_word
 
 FORWARD = action_word("move_forward")
 WAIT = action_word("wait")

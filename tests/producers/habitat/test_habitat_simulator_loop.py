@@ -2,14 +2,14 @@ import sys
 from typing import Any
 
 import pytest
-from springback.producers.errors import SignalError
-from springback.producers.habitat_install import MissingHabitatError
-from springback.producers.habitat_metrics import HabitatReading
-from springback.producers.habitat_simulator_loop import SimulatorLoop
-from springback.producers.habitat_source import watch
-from springback.producers.recording_publisher import MemoryPublisher
-from springback.producers.step_emitter import StepEmitter
 
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.producers.errors import SignalError
+from springback.producers.habitat.metrics import HabitatReading
+from springback.producers.habitat.simulator_loop import SimulatorLoop
+from springback.producers.habitat.watch import watch
+from springback.producers.habitat.world import MissingHabitatError
 from tests.producers.habitat.fake_habitat import Trace
 from tests.producers.habitat.fake_simulator import FakeSimulator
 from tests.producers.habitat.trace_replay import ends_of, rows_of

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from springback.producers.errors import SignalError
-from springback.producers.habitat_source import WatchedGymEnv, WatchedHabitatEnv, watch
-from springback.producers.recording_publisher import MemoryPublisher
-from springback.producers.step_emitter import StepEmitter
 
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.producers.errors import SignalError
+from springback.producers.habitat.watch import WatchedGymEnv, WatchedHabitatEnv, watch
 from tests.producers.habitat.fake_habitat import FakeEnv, FakeRLEnv, Trace
 from tests.producers.habitat.trace_replay import ends_of, rows_of
 

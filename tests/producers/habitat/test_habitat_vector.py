@@ -2,11 +2,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from springback.producers.habitat_source import watch
-from springback.producers.habitat_vector import WatchedVectorEnv
-from springback.producers.recording_publisher import MemoryPublisher
-from springback.producers.step_emitter import StepEmitter
 
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.producers.habitat.vector_env import WatchedVectorEnv
+from springback.producers.habitat.watch import watch
 from tests.producers.habitat.fake_habitat import FakeRLEnv, Trace
 from tests.producers.habitat.fake_vector import FakeVectorEnv
 from tests.producers.habitat.trace_replay import ends_of, rows_of

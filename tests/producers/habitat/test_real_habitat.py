@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from springback.producers.habitat_source import watch
-from springback.producers.perturbations.habitat_disturbances import disturbed
-from springback.producers.recording_publisher import MemoryPublisher
-from springback.producers.step_emitter import StepEmitter
 
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.producers.habitat.watch import watch
+from springback.producers.perturbations.habitat import disturbed
 from tests.producers.habitat.trace_replay import ends_of, rows_of
 
 pytestmark = pytest.mark.needs_habitat

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from springback.producers.frame_parts import EpisodeEnd, StepFrame, TextColumn
-from springback.producers.habitat_metrics import HabitatReading
-from springback.producers.habitat_source import watch
-from springback.producers.recording_publisher import MemoryPublisher
-from springback.producers.step_emitter import StepEmitter
-
+from springback.producers.contract.frame import EpisodeEnd, StepFrame, TextColumn
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.producers.habitat.metrics import HabitatReading
+from springback.producers.habitat.watch import watch
 from tests.producers.habitat.fake_habitat import FakeEnv, Row, Trace
 from tests.producers.habitat.fake_simulator import FakeSimulator
 

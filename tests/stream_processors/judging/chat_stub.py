@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from springback.stream_processors.judging.judge_counts import JudgeCounts
-from springback.stream_processors.judging.judge_endpoint import JudgeEndpoint
-from springback.stream_processors.judging.judge_settings import JudgeSettings
+from springback.stream_processors.judging.counts import JudgeCounts
+from springback.stream_processors.judging.endpoint import JudgeEndpoint
+from springback.stream_processors.judging.settings import JudgeSettings
 from springback.stream_processors.judging.step_judge import StepJudge
 from springback.stream_processors.judging.step_selection import JudgeRequest
 

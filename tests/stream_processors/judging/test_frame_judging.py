@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from springback.producers.frame_decoding import decode_frame
-from springback.producers.frame_encoding import encode_json, encode_msgpack
-from springback.producers.frame_parts import StepFrame
-from springback.producers.step_columns import ABSENT
-from springback.stream_processors.judging.frame_judging import FrameJudging
-from springback.stream_processors.judging.frame_line import FrameLine, Passage
-from springback.stream_processors.judging.step_selection import StepSelection
 
+from springback.producers.contract.codec import decode_frame, encode_json, encode_msgpack
+from springback.producers.contract.columns import ABSENT
+from springback.producers.contract.frame import StepFrame
+from springback.stream_processors.judging.frame_judging import FrameJudging
+from springback.stream_processors.judging.session import FrameLine, Passage
+from springback.stream_processors.judging.step_selection import StepSelection
 from tests.stream_processors.judging.chat_stub import GOOD, Asked, Bench, Reply, bench, good, scores
 from tests.stream_processors.judging.test_step_selection import frame_of
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from springback.stream_processors.judging.judge_answer import read_answer
-from springback.stream_processors.judging.judge_errors import NoScoresError
+
+from springback.stream_processors.judging.answer import read_answer
+from springback.stream_processors.judging.counts import NoScoresError
 
 
 def body(content: Any) -> bytes:

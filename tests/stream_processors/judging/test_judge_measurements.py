@@ -3,10 +3,11 @@
 from typing import get_args
 
 import pytest
-from springback.stream_processors.judging.judge_counts import Cause, Event, JudgeCounts
-from springback.stream_processors.judging.judge_measurements import measure_judge
-from springback.stream_processors.resilience import judge_metrics as metrics
-from springback.stream_processors.resilience.judge_metrics import JUDGE_METRICS
+
+from springback.stream_processors.judging.counts import Cause, Event, JudgeCounts
+from springback.stream_processors.judging.process import measure_judge
+from springback.stream_processors.metrics import services as metrics
+from springback.stream_processors.metrics.services import JUDGE_METRICS
 
 
 @pytest.mark.parametrize("is_so", [False, True])

@@ -4,8 +4,9 @@ import asyncio
 import socket
 
 import pytest
+
 from springback.stream_processors.errors import SettingsError
-from springback.stream_processors.judging.judge_process import judge_steps
+from springback.stream_processors.judging.process import judge_steps
 from springback.stream_processors.settings import load_settings
 
 

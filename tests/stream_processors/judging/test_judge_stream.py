@@ -18,12 +18,11 @@ import aiokafka  # type: ignore[import-untyped]
 import msgspec
 import numpy as np
 import pytest
-from springback.producers.frame_decoding import decode_frame
-from springback.producers.frame_encoding import encode_json, encode_msgpack
-from springback.stream_processors.judging.judge_process import judge_steps
+
+from springback.producers.contract.codec import decode_frame, encode_json, encode_msgpack
+from springback.stream_processors.judging.process import judge_steps
 from springback.stream_processors.settings import WorkerSettings, load_settings
 from springback.stream_processors.topics import JUDGED_STEPS, STEPS, SUMMARIES, WINDOWS
-
 from tests.stream_processors.conftest import alike, essentials
 from tests.stream_processors.judging.chat_stub import GOOD, Asked, Reply, chat_stub, good
 from tests.stream_processors.judging.test_step_selection import frame_of

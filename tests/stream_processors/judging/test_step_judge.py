@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from springback.stream_processors.errors import SettingsError
-from springback.stream_processors.judging.judge_endpoint import JudgeEndpoint
-from springback.stream_processors.judging.judge_errors import NoScoresError
 
+from springback.stream_processors.errors import SettingsError
+from springback.stream_processors.judging.counts import NoScoresError
+from springback.stream_processors.judging.endpoint import JudgeEndpoint
 from tests.stream_processors.judging.chat_stub import (
     GOOD,
     Answer,

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from springback.producers.frame_parts import EpisodeEnd, EpisodeHeader, StepFrame, TextColumn
-from springback.producers.step_columns import ABSENT
-from springback.stream_processors.judging.judge_counts import JudgeCounts
-from springback.stream_processors.judging.judge_settings import JudgeSettings
+
+from springback.producers.contract.columns import ABSENT
+from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepFrame, TextColumn
+from springback.stream_processors.judging.counts import JudgeCounts
+from springback.stream_processors.judging.settings import JudgeSettings
 from springback.stream_processors.judging.step_selection import StepSelection
 
 

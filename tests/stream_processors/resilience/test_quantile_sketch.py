@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from springback.stream_processors.resilience.quantile_sketch import (
+
+from springback.stream_processors.resilience.quantiles import (
     SKETCH_K,
     QuantileSketch,
     decode_sketch,
     encode_sketch,
+    quantile,
 )
-from springback.stream_processors.resilience.quantiles import quantile
 
 VALUES = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=SKETCH_K)
 RANKS = st.sampled_from([0.05, 0.1, 0.5, 0.9, 1 - 0.1, 0.95]) | st.floats(0.001, 1.0)

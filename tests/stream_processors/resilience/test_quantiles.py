@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from springback.stream_processors.resilience.quantiles import quantile
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from springback.stream_processors.resilience.anchor import AnchorGrid
-from springback.stream_processors.resilience.signals import cycle_times
+
+from springback.stream_processors.resilience.anchor import AnchorGrid, cycle_times
 
 NAN = math.nan
 

@@ -1,0 +1,215 @@
+"""How all charts of the page look. Colours are the style sheet's variables, so that they follow dark and light.
+
+An agent's last minutes as charts: g by channel, what recovering costs, p and q; rebound windows are shaded.
+
+The stress-response curve of one family: the margin M_f over stress, where it holds, and where the family is now.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nicegui import ui
+
+from springback.dashboards.live_page.agent_memory import AgentHistory, Span
+from springback.stream_processors.resilience.readings import FamilyReading, StressMargin
+
+INK, MUTED, LINE, CARD = (f"var(--sb-{name})" for name in ("ink", "muted", "line", "card"))
+
+Options = dict[str, Any]
+"""Options of Apache ECharts."""
+
+# By name: the width of a text is measured apart from the page, where nothing can be inherited.
+FONT = {"fontFamily": "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif", "fontSize": 12}
+
+
+class LiveChart:
+    """A chart that is sent to the browser again only when it has changed.
+
+    Args:
+        label: what it shows, for whoever does not see it.
+        classes: of its element.
+    """
+
+    def __init__(self, label: str, classes: str = "sb-chart") -> None:
+        self._chart = ui.echart({"series": []}, renderer="svg").classes(classes)
+        self._chart.props["role"], self._chart.props["aria-label"] = "img", label
+
+    def show(self, options: Options) -> None:
+        """Show this."""
+        if self._chart.options != options:
+            self._chart.options.clear()
+            self._chart.options.update(options)
+            self._chart.update()
+
+
+def base_options() -> Options:
+    """What every chart has."""
+    return {
+        "animation": False,
+        "textStyle": FONT | {"color": INK},
+        "grid": {"left": 44, "right": 16, "top": 36, "bottom": 28},
+        "legend": {
+            **{"top": 0, "left": 0, "itemWidth": 24, "itemHeight": 8, "itemGap": 18, "itemStyle": {"opacity": 0}},
+            "textStyle": FONT | {"color": INK},
+            "inactiveColor": MUTED,
+        },
+        "tooltip": {
+            "trigger": "axis",
+            "confine": True,
+            "backgroundColor": CARD,
+            "borderColor": LINE,
+            "textStyle": FONT | {"color": INK},
+            "axisPointer": {"lineStyle": {"color": MUTED}},
+        },
+    }
+
+
+def value_axis(**options: Any) -> Options:
+    """An axis of numbers, upward."""
+    return {
+        "type": "value",
+        "axisLabel": FONT | {"color": MUTED},
+        "splitLine": {"lineStyle": {"color": LINE}},
+        "splitNumber": 4,
+        "nameTextStyle": FONT | {"color": MUTED},
+        **options,
+    }
+
+
+def line_series(name: str, colour: str, data: list[Any], style: str = "solid", width: float = 2) -> Options:
+    """A line; told from others by its dashes too, not by its colour alone."""
+    return {
+        "name": name,
+        "type": "line",
+        "symbol": "none",
+        "connectNulls": False,
+        "color": colour,
+        "lineStyle": {"color": colour, "width": width, "type": style},
+        "data": data,
+    }
+
+
+def mark_line(value: Mapping[str, float], text: str, colour: str, style: str, **label: Any) -> Options:
+    """A straight line across the chart, with its meaning beside it."""
+    return {
+        **value,
+        "lineStyle": {"color": colour, "type": style, "width": 1.5},
+        "label": FONT | {"formatter": text, "color": colour, "position": "insideEndTop", **label},
+    }
+
+
+_CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
+_SHORTEST_AXIS_S = 60.0
+
+
+def intensity_chart(history: AgentHistory, spans: Sequence[Span], calm: float, threshold: float | None) -> Options:
+    """g^rec and its channels, with the level at or below which an agent re-enters.
+
+    Args:
+        history: what is shown.
+        spans: of rebound windows.
+        calm: that level.
+        threshold: the level of the alarm, where a detector has one.
+    """
+    series = [line_series("g", INK, _points(history, "total"), width=2.5)]
+    series += [line_series(name, f"var(--sb-{name})", _points(history, name), style, 1.75) for name, style in _CHANNELS]
+    lines = [mark_line({"yAxis": calm}, "re-entry", MUTED, "dashed", position="insideStartTop")]
+    if threshold is not None:
+        lines.append(mark_line({"yAxis": threshold}, "alarm", "var(--sb-rebound)", "dashed", position="insideStartTop"))
+    series[0]["markLine"] = {"silent": True, "symbol": "none", "data": lines}
+    return _over_time(history, spans, series, value_axis(min=0))
+
+
+def cost_chart(history: AgentHistory, spans: Sequence[Span]) -> Options:
+    """The recovery cost of the open window, running up."""
+    cost = line_series("recovery cost of the open window", "var(--sb-rebound)", _points(history, "cost"))
+    cost["areaStyle"] = {"color": "var(--sb-rebound)", "opacity": 0.12}
+    return _over_time(history, spans, [cost], value_axis(min=0))
+
+
+def progress_chart(history: AgentHistory, spans: Sequence[Span]) -> Options:
+    """Progress p and the share q of goal propositions that hold."""
+    series = [
+        line_series("progress p", "var(--sb-calm)", _points(history, "progress")),
+        line_series("propositions q", "var(--sb-cognitive)", _points(history, "propositions"), "dashed"),
+    ]
+    return _over_time(history, spans, series, value_axis(min=0, max=1, interval=0.25))
+
+
+def _points(history: AgentHistory, name: str) -> list[Any]:
+    return [[round(time_s * 1000), None if y is None else round(y, 4)] for time_s, y in history.series(name)]
+
+
+def _over_time(history: AgentHistory, spans: Sequence[Span], series: list[Options], axis: Options) -> Options:
+    extent = history.extent
+    first_s, last_s = extent if extent is not None else (0.0, 0.0)
+    shades = [[{"xAxis": round(1000 * s)}, {"xAxis": round(1000 * e)}] for s, e in spans if e >= first_s]
+    series[0]["markArea"] = {"silent": True, "itemStyle": {"color": "var(--sb-window)"}, "data": shades}
+    return {
+        **base_options(),
+        "xAxis": {
+            "type": "time",
+            "min": round(1000 * min(first_s, last_s - _SHORTEST_AXIS_S)),
+            "max": round(1000 * last_s),
+            "axisLine": {"lineStyle": {"color": MUTED}},
+            "axisLabel": FONT
+            | {"color": MUTED, "hideOverlap": True, "formatter": "{HH}:{mm}:{ss}"}
+            | {"showMinLabel": False, "showMaxLabel": False},
+        },
+        "yAxis": axis,
+        "series": series,
+    }
+
+
+_COLOUR = "var(--sb-cognitive)"
+# Either side of their lines, which may be one and the same.
+_LEFT = {"position": "end", "align": "right", "padding": [0, 4]}
+_RIGHT = {"position": "end", "align": "left", "padding": [0, 4]}
+
+
+def stress_curve(family: FamilyReading) -> Options:
+    """The curve (equation 9) with the stress capacity and the live stress. Hollow points stand on too few episodes."""
+    points = [_point(margin) for margin in family.margins if margin.margin is not None]
+    curve = line_series("margin M", _COLOUR, points)
+    curve |= {"symbol": "circle", "symbolSize": 9}
+    lines = [mark_line({"yAxis": 0}, "contract", MUTED, "solid", position="insideStartBottom")]
+    if family.capacity is not None and family.capacity_flag == "ok":
+        name = f"λ* {family.capacity:.1f}"
+        lines.append(mark_line({"xAxis": family.capacity}, name, "var(--sb-calm)", "solid", **_LEFT))
+    if family.live_stress is not None:
+        name = f"live {family.live_stress:.1f}"
+        colour = "var(--sb-rebound)" if family.in_breach else INK
+        lines.append(mark_line({"xAxis": family.live_stress}, name, colour, "dashed", **_RIGHT))
+    curve["markLine"] = {"silent": True, "symbol": "none", "data": lines}
+    axis = value_axis(min=0, max=1, name="stress λ", nameLocation="middle", nameGap=26)
+    options = base_options()
+    options["grid"] = {"left": 60, "right": 28, "top": 28, "bottom": 44}
+    del options["legend"]
+    return {
+        **options,
+        "xAxis": axis | {"splitLine": {"show": False}, "axisLine": {"show": True, "onZero": False}, "splitNumber": 5},
+        "yAxis": value_axis(name="margin M", nameLocation="middle", nameGap=40),
+        "series": [curve],
+    }
+
+
+def curve_words(family: FamilyReading) -> str:
+    """The curve in words."""
+    if family.capacity is None:
+        return "Too few episodes at any stress to say what it withstands."
+    if family.capacity_flag == "none":
+        return "It keeps its contract at no stress that was seen."
+    breach = "" if family.first_breach is None else f", and first breaks it at {family.first_breach:.1f}"
+    now = "" if family.live_stress is None else f" Its agents work at {family.live_stress:.1f} now."
+    alarm = ""
+    if family.in_breach:
+        alarm = " When last seen at work they were beyond it." if not now else " That is more than it withstands."
+    return f"It keeps its contract up to stress {family.capacity:.1f}{breach}.{now}{alarm}"
+
+
+def _point(margin: StressMargin) -> Options:
+    fill = _COLOUR if margin.sufficient else CARD
+    return {
+        "value": [margin.stress, round(margin.margin or 0.0, 4)],
+        "itemStyle": {"color": fill, "borderColor": _COLOUR, "borderWidth": 2},
+    }

@@ -1,0 +1,1 @@
+"""The commands that make, read, play back and compare recordings."""

@@ -1,0 +1,129 @@
+"""`springback bridge`: steps of robots that speak ROS, MQTT or another protocol, live."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from springback.deploy.commands.shared_options import (
+    BrokerOption,
+    MappingOption,
+    PrefixOption,
+    SettingsOption,
+    read_mapping_option,
+    silence_kafka_clients,
+    stream_settings,
+)
+
+if TYPE_CHECKING:
+    from springback.producers.emitter.publishers import FramePublisher
+    from springback.producers.mapping.signal_mapping import SignalMapping
+
+
+def parse_options(given: list[str]) -> dict[str, str]:
+    """The options as a table.
+
+    Raises:
+        typer.BadParameter: one is not KEY=VALUE.
+
+    >>> parse_options(["host=10.0.0.2", "port=1883"])
+    {'host': '10.0.0.2', 'port': '1883'}
+    """
+    options: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            message = f"{text!r} is not KEY=VALUE"
+            raise typer.BadParameter(message, param_hint="--option")
+        options[key] = value
+    return options
+
+
+def bridge(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", show_default=False, help="Which bridge; `springback sources` lists them.")
+    ],
+    mapping: MappingOption = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="KEY=VALUE",
+            help="A setting of the bridge, above those of [source.NAME] in the mapping. May be given more than once.",
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            help="Write the steps to this file, as a recording, instead of sending them to Kafka.",
+        ),
+    ] = None,
+    broker: BrokerOption = None,
+    prefix: PrefixOption = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Make steps of what robots say over ROS, MQTT or another protocol, until Ctrl-C or SIGTERM.
+
+    The mapping says which field of which topic is which signal. A password is never given here: the bridge takes it
+    from a file that an option names.
+
+    Example: springback bridge mqtt --mapping fleet.toml --option host=10.0.0.2
+    """
+    from springback.producers.sources import find_source
+    from springback.stream_processors.service.run import configure_logging
+
+    run = find_source(name, "bridge").load()
+    chosen = read_mapping_option(mapping)
+    _check_sources(chosen)
+    options = parse_options(option or [])
+    publisher = _publisher(record, broker, prefix, settings)
+    configure_logging()
+    try:
+        with _stop_on_signal() as stop:
+            said = run(chosen, publisher, options, stop)
+    finally:
+        publisher.close()
+    if said is not None:
+        typer.echo(str(said))
+
+
+def _check_sources(mapping: "SignalMapping | None") -> None:
+    from springback.producers.sources import SOURCES
+
+    known = [source.name for source in SOURCES if source.kind == "bridge"]
+    if mapping is None:
+        return
+    for name in mapping.sources:
+        if name not in known:
+            message = f"[source.{name}] of {mapping.file} is of no bridge; there are {', '.join(known)}"
+            raise typer.BadParameter(message, param_hint="--mapping")
+
+
+def _publisher(record: Path | None, broker: str | None, prefix: str | None, settings: Path | None) -> "FramePublisher":
+    if record is not None:
+        from springback.producers.emitter.publishers import JsonLinesPublisher
+
+        return JsonLinesPublisher(record)
+    from springback.producers.emitter.kafka_publisher import KafkaPublisher
+
+    silence_kafka_clients()
+    chosen = stream_settings(broker, prefix, settings)
+    return KafkaPublisher(chosen.kafka.bootstrap, f"{chosen.prefix}steps", **chosen.kafka.client_options())
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[threading.Event]:
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

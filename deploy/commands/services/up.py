@@ -1,0 +1,57 @@
+"""`springback up`: broker, worker, exporter and live page on this machine."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from springback.deploy.commands.recordings.recording_input import read_baseline
+from springback.deploy.commands.shared_options import (
+    BaselineOption,
+    LivePortOption,
+    LocalBrokerOption,
+    PrefixOption,
+    SettingsOption,
+    stream_settings,
+)
+
+_CHECK_INTERVAL_S = 1.0
+
+
+def up(
+    broker: LocalBrokerOption = "embedded",
+    prefix: PrefixOption = None,
+    metrics_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where the metrics are served on 127.0.0.1; 0 takes a free port.")
+    ] = 0,
+    live_port: LivePortOption = 0,
+    baseline: BaselineOption = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Run a broker, one worker, the exporter and the live page on this machine, until Ctrl-C. Nothing is left running.
+
+    `embedded` is a small Kafka-compatible broker out of a Python package; `kafka` is a real Apache Kafka, which needs
+    Java 17 and Maven; HOST:PORT is one that runs already. Free ports are chosen and printed, and the
+    broker's is another at every start: tell it to other commands as SPRINGBACK_BROKER. For a Prometheus that is to read
+    the worker's own metrics too, SPRINGBACK_HEALTH_PORT=9465 gives those a port that stays.
+
+    Example: springback up --broker kafka --metrics-port 9464
+    """
+    from springback.deploy.local_stack import LocalStack, live_page_installed, live_page_line
+
+    frozen = None if baseline is None else str(baseline.absolute())
+    chosen = stream_settings(None, prefix, settings, frozen_baseline=frozen)
+    if baseline is not None:
+        read_baseline(baseline, chosen.resilience, "--baseline")  # before a broker is started in vain
+    typer.echo("Starting the broker, a worker, the exporter and the live page ...")
+    page = live_port if live_page_installed() else None
+    with LocalStack(broker, chosen, metrics_port=metrics_port, live_port=page) as stack:
+        typer.echo(f"{live_page_line(stack)}\nKafka:   {stack.broker_address}")
+        typer.echo(f"Metrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")
+        typer.echo("Ctrl-C stops all of it.")
+        try:
+            while True:
+                stack.check()
+                time.sleep(_CHECK_INTERVAL_S)
+        except KeyboardInterrupt:
+            typer.echo("Stopping ...")

@@ -1,0 +1,247 @@
+"""The demo on simulated agents: clean episodes until every family has a calibrated baseline, then rising stress.
+
+The demo on recorded Habitat episodes: the clean twins teach the baseline, then all twins are replayed.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+
+from springback.deploy.demo_run import DemoError, DemoRun
+from springback.producers.babyai_testbed.play import PlayedStep, play
+from springback.producers.babyai_testbed.simulated_time import SimulatedClock
+from springback.producers.babyai_testbed.tasks import FAMILIES, STRESSES, PlannedEpisode, plan_episodes, task_sequence
+from springback.producers.emitter.step_emitter import StepEmitter, new_session
+from springback.producers.recordings import habitat_twins
+from springback.producers.recordings.replay import ReplaySummary, replay
+from springback.producers.recordings.step_frames import RecordedFrame, read_frames
+from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig
+
+AGENTS_PER_FAMILY = 2
+MOST_LEARNING_EPISODES = 80
+_FLUSH_TIMEOUT_S = 10.0
+
+
+@dataclass(slots=True)
+class DemoAgent:
+    """An agent that plays one episode after another; `queue` holds those that are planned for it."""
+
+    name: str
+    family: str
+    emitter: StepEmitter
+    clock: SimulatedClock
+    played: int = 0
+    steps: Generator[PlayedStep] | None = None
+    queue: deque[PlannedEpisode] = field(default_factory=deque)
+
+    def start(self, planned: PlannedEpisode) -> None:
+        """Begin an episode."""
+        self.steps = play(
+            planned.task,
+            self.emitter,
+            episode=f"{self.played:04d}",
+            agent=self.name,
+            stress=planned.stress,
+            perturbation=planned.perturbation,
+            clock=self.clock,
+        )
+        self.played += 1
+
+    def stop(self) -> None:
+        """Break off the episode under way, if there is one: it ends as aborted."""
+        if self.steps is not None:
+            self.steps.close()
+
+
+def run_babyai(demo: DemoRun, episodes: int, seed: int, steps_per_second: float) -> None:
+    """Play it all, and wait until the pipeline has found every episode's end.
+
+    Args:
+        demo: the pipeline.
+        episodes: per family and stress, in the part that counts.
+        seed: of all tasks and perturbations.
+        steps_per_second: of all agents together.
+
+    Raises:
+        DemoError: no baseline came about, or readings are missing at the end.
+    """
+    with ExitStack() as emitters:
+        _learn(demo, _agents(demo, emitters), seed + 1, steps_per_second)
+    with ExitStack() as emitters:
+        agents = _agents(demo, emitters)
+        demo.sessions = {agent.emitter.session for agent in agents}
+        _rise(demo, agents, plan_episodes(episodes, seed=seed), steps_per_second)
+
+
+def _agents(demo: DemoRun, emitters: ExitStack) -> list[DemoAgent]:
+    """Two agents a family, which share a producer and begin a new session."""
+    agents = []
+    for family in FAMILIES:
+        emitter = emitters.enter_context(
+            StepEmitter(demo.step_publisher(), producer=f"babyai-{family}", session=new_session(), max_steps=16)
+        )
+        for number in range(1, AGENTS_PER_FAMILY + 1):
+            agent = DemoAgent(f"{family}-{number}", family, emitter, SimulatedClock(time.time()))
+            emitters.callback(agent.stop)  # before its emitter is closed
+            agents.append(agent)
+    return agents
+
+
+def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: float) -> None:
+    """Clean episodes until every family's alarm bounds are calibrated.
+
+    A family is there once so many of its reference successes have been scored from end to end by its baseline.
+    """
+    config: BaselineConfig = demo.settings.resilience.baseline
+    needed = config.calibration_episodes
+    tasks = {family: task_sequence(family, seed) for family in FAMILIES}
+    sessions = {agent.emitter.session for agent in agents}
+    bar = demo.progress.add_task("Learning", total=len(FAMILIES) * needed, detail="clean episodes scored")
+    started: Counter[str] = Counter()
+
+    def scored() -> Counter[str]:
+        return Counter(
+            summary.traits.family
+            for summary in demo.summaries(sessions)
+            if summary.outcome == "success" and summary.unscored_steps == 0
+        )
+
+    def next_episode(agent: DemoAgent) -> PlannedEpisode | None:
+        if scored()[agent.family] >= needed:
+            return None
+        started[agent.family] += 1
+        if started[agent.family] > MOST_LEARNING_EPISODES:
+            message = (
+                f"Family {agent.family!r} has no calibrated baseline after {MOST_LEARNING_EPISODES} clean episodes. "
+                f"The logs are in {demo.stack.log_directory}"
+            )
+            raise DemoError(message)
+        return PlannedEpisode(next(tasks[agent.family]), 0.0, None)
+
+    def show() -> None:
+        have = scored()
+        demo.progress.update(bar, completed=sum(min(needed, have[family]) for family in FAMILIES))
+
+    _play(demo, agents, next_episode, show, steps_per_second)
+    show()
+
+
+def _rise(demo: DemoRun, agents: list[DemoAgent], plan: Iterable[PlannedEpisode], steps_per_second: float) -> None:
+    """The episodes of the plan, each by one of its family's agents in turn."""
+    players = {family: cycle([agent for agent in agents if agent.family == family]) for family in FAMILIES}
+    for planned in plan:
+        next(players[planned.task.family]).queue.append(planned)
+    total = sum(len(agent.queue) for agent in agents)
+    bar = demo.progress.add_task("Stress", total=total, detail="λ 0.0")
+
+    def next_episode(agent: DemoAgent) -> PlannedEpisode | None:
+        return agent.queue.popleft() if agent.queue else None
+
+    def arrived() -> int:
+        return len(demo.summaries(demo.sessions))
+
+    def show() -> None:
+        stress = max((agent.queue[0].stress for agent in agents if agent.queue), default=STRESSES[-1])
+        demo.progress.update(bar, completed=arrived(), detail=f"λ {stress:.1f}")
+
+    _play(demo, agents, next_episode, show, steps_per_second)
+    demo.wait_for(arrived, total, "episodes")
+    show()
+
+
+def _play(
+    demo: DemoRun,
+    agents: list[DemoAgent],
+    next_episode: Callable[[DemoAgent], PlannedEpisode | None],
+    show: Callable[[], None],
+    steps_per_second: float,
+) -> None:
+    """Let all agents take a step in turn, at the pace given, until no episode is left; then send what is buffered."""
+    playing = list(agents)
+    round_s = len(agents) / steps_per_second
+    due_s = time.monotonic()
+    shown_s = 0.0
+    while playing:
+        for agent in list(playing):
+            if agent.steps is None:
+                planned = next_episode(agent)
+                if planned is None:
+                    playing.remove(agent)
+                    continue
+                agent.start(planned)
+            if agent.steps is not None and next(agent.steps, None) is None:
+                agent.steps = None
+        due_s = max(due_s + round_s, time.monotonic() - round_s)
+        time.sleep(max(0.0, due_s - time.monotonic()))
+        if due_s - shown_s > 0.5:
+            shown_s = due_s
+            demo.check()
+            show()
+    for agent in agents:
+        agent.emitter.flush(_FLUSH_TIMEOUT_S)
+
+
+LEARNING_S = 15.0
+TWINS_S = 45.0
+"""How long each part is to take: slow enough to watch."""
+
+
+def run_habitat(demo: DemoRun, seconds: float = TWINS_S) -> None:
+    """Replay the bundled recording, and wait until the pipeline has found every episode's end.
+
+    Args:
+        demo: the pipeline.
+        seconds: how long the twins are to take.
+
+    Raises:
+        DemoError: readings are missing at the end.
+    """
+    with habitat_twins() as file:
+        _replay(demo, lambda: _clean(file), LEARNING_S * seconds / TWINS_S, "Learning", "clean twins")
+        demo.sessions = _replay(demo, lambda: read_frames([file]), seconds, "Twins", "clean and disturbed")
+
+
+def _clean(file: Path) -> Iterator[RecordedFrame]:
+    for recorded in read_frames([file]):
+        if all(episode.reference for episode in recorded.frame.episodes):
+            yield recorded
+
+
+def _replay(
+    demo: DemoRun, frames: Callable[[], Iterator[RecordedFrame]], seconds: float, name: str, detail: str
+) -> set[str]:
+    """Replay frames as a session of their own. Returns the sessions that they were sent as."""
+    recorded = sorted(frames(), key=_time_s)  # one house after the other in the file, side by side here
+    recorded_s = _time_s(recorded[-1]) - _time_s(recorded[0])
+    ends = sum(len(r.frame.ends) for r in recorded)
+    bar = demo.progress.add_task(name, total=ends, detail=detail)
+    sessions: set[str] = set()
+
+    def arrived() -> int:
+        return len(demo.summaries(sessions))
+
+    def sent(summary: ReplaySummary) -> None:
+        sessions.update(summary.sessions.values())
+        if summary.frames % 20 == 0:
+            demo.check()
+            demo.progress.update(bar, completed=arrived())
+
+    publisher = demo.step_publisher()
+    try:
+        replay(recorded, publisher, speed=recorded_s / seconds, on_sent=sent)
+    finally:
+        publisher.close()
+    demo.wait_for(arrived, ends, "episodes")
+    demo.progress.update(bar, completed=arrived())
+    return sessions
+
+
+def _time_s(recorded: RecordedFrame) -> float:
+    """When the frame's last step was taken."""
+    return float(np.asarray(recorded.frame.steps["time_s"], dtype=np.float64)[-1])

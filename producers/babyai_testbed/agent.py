@@ -1,0 +1,259 @@
+"""The agent of the testbed: follows a plan, notices when it has lost it, and makes a new one from scratch.
+
+minigrid's BabyAI bot, made to start anywhere in a mission and to say so when it has lost its plan.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from minigrid.core.actions import Actions
+from minigrid.envs.babyai.core.verifier import GoToInstr, PickupInstr, PutNextInstr
+from minigrid.utils.baby_ai_bot import (
+    BabyAIBot,
+    DisappearedBoxError,
+    DropSubgoal,
+    ExploreSubgoal,
+    GoNextToSubgoal,
+)
+
+from springback.producers.babyai_testbed.mission import BelievedDescription, Cell, MissionBeliefs
+from springback.producers.babyai_testbed.simulated_time import CostModel
+
+MAX_REVISIONS = 200
+"""Revisions of the plan within one cycle; the bot needs some ten, and can go round in circles for ever."""
+
+BOT_FAILURES = (AssertionError, AttributeError, DisappearedBoxError, TypeError)
+"""What minigrid's bot raises when the world does not fit its plan: it checks by assertions alone, if at all."""
+
+
+class PlanLostError(Exception):
+    """The plan does not fit the world any more; the message says why."""
+
+
+class PlanningBot(BabyAIBot):
+    """A bot with a plan for what is left of a mission, from the present state of the level.
+
+    Args:
+        level: the level, in any state.
+        remaining: the action instructions still to do, in order.
+        map_seen: which cells were seen so far, bool, shape (width, height); taken over and kept up to date.
+        notice: is told the cells in view at each look; whether something is missing that should be there.
+    """
+
+    def __init__(
+        self, level: Any, remaining: list[Any], map_seen: npt.NDArray[np.bool_], notice: Callable[[set[Cell]], bool]
+    ) -> None:
+        super().__init__(level)  # type: ignore[no-untyped-call]
+        self.vis_mask = map_seen
+        self._notice = notice
+        self.in_view: set[Cell] = set()
+        self.new_cells = 0
+        self.look()
+        self.stack.clear()
+        for action in reversed(remaining):
+            self._process_instr(action)  # type: ignore[no-untyped-call]
+        self._make_hands_free(remaining)
+
+    def replan(self, action_taken: Any = None) -> Any:
+        """The next action of the plan, which is revised as far as it needs.
+
+        Raises:
+            PlanLostError: the plan has no next action.
+        """
+        self.look()
+        if self._notice(self.in_view):
+            reason = "what the mission needs is not where it was"
+            raise PlanLostError(reason)
+        try:
+            action = self._revise(action_taken)
+        except BOT_FAILURES as failure:
+            reason = f"the plan does not fit the world: {failure or type(failure).__name__}"
+            raise PlanLostError(reason) from failure
+        self._remember_current_state()  # type: ignore[no-untyped-call]
+        return action
+
+    @property
+    def mode(self) -> str:
+        """What the bot is doing: explore, navigate or manipulate."""
+        if any(isinstance(subgoal, ExploreSubgoal) for subgoal in self.stack):
+            return "explore"
+        return "navigate" if isinstance(self.stack[-1], GoNextToSubgoal) else "manipulate"
+
+    def _revise(self, action_taken: Any) -> Any:
+        self._check_erroneous_box_opening(action_taken)  # type: ignore[no-untyped-call]
+        for subgoal in self.stack:
+            subgoal.update_agent_attributes()
+        if self.stack:
+            self.stack[-1].replan_after_action(action_taken)
+        while self.stack and self.stack[-1].is_exploratory():
+            self.stack.pop()
+        for _ in range(MAX_REVISIONS):
+            if not self.stack:
+                reason = "the plan is done and the mission is not"
+                raise PlanLostError(reason)
+            action = self.stack[-1].replan_before_action()
+            if action is not None:
+                return action
+        reason = "the plan goes round in circles"
+        raise PlanLostError(reason)
+
+    def _make_hands_free(self, remaining: list[Any]) -> None:
+        carried = self.mission.unwrapped.carrying
+        if carried is None or not remaining or not isinstance(remaining[0], PickupInstr | PutNextInstr):
+            return
+        if isinstance(remaining[0], PutNextInstr) and any(carried is it for it in remaining[0].desc_move.obj_set):
+            self.stack.pop()  # going to what is to be moved
+            self.stack.pop()  # and picking it up
+            return
+        self.stack.append(DropSubgoal(self))
+        place = self._find_drop_pos()  # type: ignore[no-untyped-call]
+        self.stack.append(GoNextToSubgoal(self, place))
+
+    def look(self) -> None:
+        """Takes in what is in view now."""
+        level = self.mission.unwrapped
+        size = level.agent_view_size
+        _, visible = level.gen_obs_grid()
+        ahead, right = level.dir_vec, level.right_vec
+        corner = np.asarray(level.agent_pos) + ahead * (size - 1) - right * (size // 2)
+        across, down = np.nonzero(visible)
+        x = corner[0] - ahead[0] * down + right[0] * across
+        y = corner[1] - ahead[1] * down + right[1] * across
+        inside = (x >= 0) & (x < level.width) & (y >= 0) & (y < level.height)
+        x, y = x[inside], y[inside]
+        self.vis_mask[x, y] = True
+        view = set(zip(x.tolist(), y.tolist(), strict=True))
+        self.new_cells += len(view - self.in_view)
+        self.in_view = view
+
+
+_WAYS_OUT = (Actions.left, Actions.right, Actions.forward)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the agent does next, and what it took to decide it.
+
+    Attributes:
+        action: the action, one of minigrid's `Actions`.
+        mode: what the agent is doing: explore, navigate, manipulate, or plan when it has no plan at all.
+        planning_s: time spent on planning, s.
+        perception_s: time spent on looking, s.
+        remark: why the plan was made anew; empty where it was not.
+    """
+
+    action: int
+    mode: str
+    planning_s: float
+    perception_s: float
+    remark: str
+
+
+class RecoveringAgent:
+    """An agent for one episode on a level.
+
+    It does not feel whether an action had its effect: it sees where it is and what lies before it, and finds out that
+    a grasp or a release has failed only when its plan does not fit any more. Then it plans from scratch with the map
+    that it has; if things are not where they were, it trusts no more of the map than it sees.
+
+    Args:
+        level: the level, after its reset.
+        costs: what planning and looking take.
+        rng: for the way out when no plan can be made.
+    """
+
+    def __init__(self, level: Any, costs: CostModel, rng: np.random.Generator) -> None:
+        self._level = level
+        self._costs = costs
+        self._rng = rng
+        self.beliefs = MissionBeliefs(level)
+        self._wrong: tuple[Any, str, Any] | None = None
+        self._doubt = ""
+        self._bot = self._plan(np.zeros((level.width, level.height), dtype=bool))
+        self._last_action: int | None = None
+        self._last_carried: Any = None
+
+    def decide(self) -> Decision:
+        """The next action."""
+        self._feel_hand()
+        bot, searched, seen = self._bot, self._bot.bfs_step_counter, self._bot.new_cells
+        lost, self._doubt = self._doubt, ""
+        if not lost:
+            try:
+                action, mode = bot.replan(self._last_action), bot.mode
+            except PlanLostError as reason:
+                lost = str(reason)
+        if lost:
+            action, mode = self._start_again()
+        self._last_action = action
+        searched, seen = bot.bfs_step_counter - searched, bot.new_cells - seen
+        if self._bot is not bot:
+            searched, seen = searched + self._bot.bfs_step_counter, seen + self._bot.new_cells
+        costs = self._costs
+        return Decision(
+            action=int(action),
+            mode=mode,
+            planning_s=costs.think_s + costs.search_cell_s * searched + costs.replan_s * bool(lost),
+            perception_s=costs.look_s + costs.new_cell_s * seen,
+            remark=lost,
+        )
+
+    @property
+    def mistaken(self) -> bool:
+        """Whether the agent takes something else for its target just now."""
+        return self._wrong is not None
+
+    @property
+    def goes_only(self) -> bool:
+        """Whether the agent is to go to something, and not to do anything to it."""
+        remaining = self.beliefs.remaining()
+        return bool(remaining) and isinstance(remaining[0], GoToInstr)
+
+    def mistake(self, distractor: Any) -> bool:
+        """Makes the agent take a distractor for the target at hand, without noticing; whether that was possible."""
+        if self._wrong is not None or not self.beliefs.remaining():
+            return False
+        instruction, name = self.beliefs.at_hand()
+        self._wrong = (instruction, name, getattr(instruction, name))
+        setattr(instruction, name, BelievedDescription(distractor, [distractor]))
+        self._bot = self._plan(self._bot.vis_mask)
+        self._last_action = None
+        return True
+
+    def realise(self) -> None:
+        """Lets the agent see its mistake: its plan is lost."""
+        self._correct()
+        self._doubt = "it was after the wrong thing"
+
+    def _feel_hand(self) -> None:
+        if self._last_carried is not None and self._level.carrying is None:
+            self.beliefs.released(self._last_carried)
+        self._last_carried = self._level.carrying
+
+    def _start_again(self) -> tuple[int, str]:
+        self._correct()
+        self._bot.look()
+        seen = self._bot.vis_mask
+        if self.beliefs.notice(self._bot.in_view):
+            seen = np.zeros_like(seen)
+            self.beliefs.recall()
+        for map_seen in (seen, np.zeros_like(seen)):
+            try:
+                self._bot = self._plan(map_seen)
+                return self._bot.replan(), self._bot.mode
+            except (PlanLostError, *BOT_FAILURES):
+                # No plan with this map: try with none, and then get out of where it is stuck.
+                continue
+        return int(self._rng.choice(_WAYS_OUT)), "plan"
+
+    def _correct(self) -> None:
+        if self._wrong is not None:
+            instruction, name, believed = self._wrong
+            setattr(instruction, name, believed)
+            self._wrong = None
+
+    def _plan(self, map_seen: Any) -> PlanningBot:
+        return PlanningBot(self._level, self.beliefs.remaining(), map_seen, self.beliefs.notice)

@@ -1,0 +1,282 @@
+"""MQTT as a source of steps: `springback bridge mqtt --mapping FILE`, or `-o frames=TOPIC` for robots that send frames.
+
+Payloads are either step frames, which are checked and passed on as they are, or anything that a mapping reads: JSON, a
+bare number, a bare text. A message of quality 1 is acknowledged when its frame has arrived in Kafka, or its step is
+with the emitter, so that it comes again after a crash, and the broker keeps what this side has no room for. Retained
+messages are old states and make no steps. A last will ends the session: what is open in it ends as aborted.
+
+Which episodes run, as far as frames tell: for the one that has to end them when their producer cannot.
+"""
+
+import asyncio
+import json
+import logging
+import socket
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from springback.producers.bridges.inbox import BridgeOptionError, bridge_settings
+from springback.producers.bridges.mqtt_session import Delivery, MqttSession, MqttSettings
+from springback.producers.contract.codec import decode_frame, encode_json
+from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepFrame
+from springback.producers.emitter.forwarding import FramePassage
+from springback.producers.emitter.publishers import FramePublisher
+from springback.producers.errors import UnreadableFrameError
+from springback.producers.mapping.live import MappedSteps
+from springback.producers.mapping.paths import TopicPattern
+from springback.producers.mapping.signal_mapping import SignalMapping
+from springback.producers.mapping.timed_message import TimedMessage
+
+MOST_PRODUCERS: Final = 1000
+MOST_EPISODES: Final = 1000
+
+
+class OpenEpisodes:
+    """The open episodes of the producers heard of last.
+
+    >>> header = EpisodeHeader(agent="r7", episode="12", family="delivery")
+    >>> known = OpenEpisodes()
+    >>> known.note(StepFrame(producer="r7", session="s", episodes=(header,), steps={}, ends=()))
+    >>> frame = known.abort("r7", time_s=1790000000.0)
+    >>> frame.ends[0].outcome, known.abort("r7", time_s=1790000000.0)
+    ('aborted', None)
+    """
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, tuple[str, dict[tuple[str, str], EpisodeHeader]]] = OrderedDict()
+
+    def note(self, frame: StepFrame) -> None:
+        """Take notice of a frame: its episodes run, but for those that end in it. A new session replaces an old one."""
+        session, running = self._sessions.get(frame.producer, ("", {}))
+        if session != frame.session:
+            running = {}
+        for header in frame.episodes:
+            running[header.agent, header.episode] = header
+        for end in frame.ends:
+            if 0 <= end.episode < len(frame.episodes):
+                header = frame.episodes[end.episode]
+                running.pop((header.agent, header.episode), None)
+        while len(running) > MOST_EPISODES:
+            del running[next(iter(running))]
+        self._sessions[frame.producer] = frame.session, running
+        self._sessions.move_to_end(frame.producer)
+        while len(self._sessions) > MOST_PRODUCERS:
+            self._sessions.popitem(last=False)
+
+    def abort(self, producer: str, time_s: float) -> StepFrame | None:
+        """A frame that ends all open episodes of this producer as aborted; None where there are none.
+
+        Args:
+            producer: its id.
+            time_s: the instant of the ends, s UTC epoch.
+        """
+        session, running = self._sessions.pop(producer, ("", {}))
+        if not running:
+            return None
+        headers = tuple(running.values())
+        ends = tuple(EpisodeEnd(episode=place, outcome="aborted", time_s=time_s) for place in range(len(headers)))
+        return StepFrame(producer=producer, session=session, episodes=headers, steps={}, ends=ends)
+
+
+MOST_STEPS: Final = 50_000
+SETTLED_S: Final = 2.0
+DRAIN_S: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class MqttBridgeSettings(MqttSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the broker is, and what of it is not the mapping's business.
+
+    Attributes:
+        frames: the topics whose payloads are step frames, such as `fleet/+/frames`.
+        wills: the topics of the last wills of robots that send frames, with a level named `{producer}`.
+        will_text: which payload on those is a will; any but an empty one by default.
+    """
+
+    frames: str | None = None
+    wills: str | None = None
+    will_text: str | None = None
+
+
+class MqttBridge:
+    """Makes steps of what comes over MQTT.
+
+    Args:
+        settings: where the broker is, and where frames are.
+        mapping: what to make of all other messages; None where there are only frames.
+        publisher: where frames go; it stays open.
+
+    Raises:
+        BridgeOptionError: there is nothing to listen to, or a topic is none.
+    """
+
+    def __init__(self, settings: MqttBridgeSettings, mapping: SignalMapping | None, publisher: FramePublisher) -> None:
+        self._frames = _pattern("frames", settings.frames)
+        self._wills = _pattern("wills", settings.wills)
+        if self._wills is not None and "producer" not in self._wills.names:
+            message = (
+                f"wills is {settings.wills!r}; expected a topic with a level {{producer}}: fleet/{{producer}}/state"
+            )
+            raise BridgeOptionError(message)
+        own = tuple(pattern for pattern in (self._frames, self._wills) if pattern is not None)
+        patterns = (*own, *(mapping.patterns if mapping is not None else ()))
+        if not patterns:
+            message = "the bridge mqtt listens to nothing: give a mapping that names topics, or -o frames=TOPIC"
+            raise BridgeOptionError(message)
+        self._will_text = settings.will_text
+        self._steps = None if mapping is None else MappedSteps(mapping, publisher)
+        self._passage = FramePassage(publisher)
+        self._open = OpenEpisodes()
+        self._left_out: Counter[str] = Counter()
+        self._has_room = True
+        self._connected_at: float | None = None
+        self.session = MqttSession(settings, subscriptions_of(patterns))
+
+    def run(self, stop: threading.Event) -> None:
+        """Works until `stop` is set; then sends what there is.
+
+        Raises:
+            MqttRefusedError: the broker will not have this client.
+        """
+        asyncio.run(self.session.run(self._take, self._tick, self._may_come, self._leave, stop))
+
+    def __str__(self) -> str:
+        """What came in, and what became of it."""
+        said = [str(self._steps)] if self._steps is not None else []
+        if self._frames is not None:
+            said.append(f"{self._passage.arrived} frames passed on, {self._passage.refused} refused by Kafka")
+        told = self._left_out | Counter(duplicate=self.session.duplicates, no_room=self.session.dropped)
+        if any(told.values()):
+            said.append("left out: " + ", ".join(f"{count} {reason}" for reason, count in told.items() if count))
+        return "; ".join([*said, f"{self.session.connections} connections"])
+
+    def _take(self, delivery: Delivery) -> None:
+        if self._frames is not None and self._frames.match(delivery.topic) is not None:
+            self._take_frame(delivery)
+            return
+        if self._wills is not None and (named := self._wills.match(delivery.topic)) is not None:
+            self._take_will(delivery, named["producer"])
+        if self._steps is not None:
+            value = payload_value(delivery.payload)
+            self._steps.add(TimedMessage(delivery.topic, time.time(), value, delivery.retained, delivery.redelivered))
+        delivery.settle()
+
+    def _take_frame(self, delivery: Delivery) -> None:
+        if delivery.retained:
+            self._leave_out("retained", "an old frame")
+            delivery.settle()
+            return
+        try:
+            frame = decode_frame(delivery.payload)
+        except UnreadableFrameError as error:
+            self._leave_out(error.reason, f"{delivery.topic}: {error}")
+            delivery.settle()
+            return
+        self._open.note(frame)
+        self._passage.offer(frame.producer.encode(), delivery.payload, delivery.settle)
+
+    def _take_will(self, delivery: Delivery, producer: str) -> None:
+        text = delivery.payload.decode(errors="replace")
+        if delivery.retained or not text or (self._will_text is not None and text != self._will_text):
+            return
+        frame = self._open.abort(producer, time.time())
+        if frame is not None:
+            log.info("the last will of %s ends %d episodes", producer, len(frame.ends))
+            self._passage.offer(producer.encode(), encode_json(frame), lambda: None)
+
+    def _leave_out(self, reason: str, detail: str) -> None:
+        if not self._left_out[reason]:
+            log.warning("left out (%s): %s; such are counted from now on", reason, detail)
+        self._left_out[reason] += 1
+
+    def _leave(self) -> None:
+        if self._steps is not None:
+            self._steps.close()
+        if not self._passage.drain(DRAIN_S):
+            log.warning("frames could not be delivered (%s); they come again", self._passage.last_error)
+
+    def _may_come(self) -> bool:
+        return self._has_room and self._passage.has_room
+
+    def _tick(self) -> None:
+        self._passage.push()
+        self._has_room = self._steps is None or self._steps.steps_buffered < MOST_STEPS
+        now = time.monotonic()
+        if not self.session.connected or not self._may_come():
+            self._connected_at = None
+        elif self._connected_at is None:
+            self._connected_at = now
+        # Silence means something only where what was sent meanwhile has come.
+        if self._steps is not None and self._connected_at is not None and now - self._connected_at > SETTLED_S:
+            self._steps.advance(time.time())
+
+
+def subscriptions_of(patterns: Iterable[TopicPattern]) -> tuple[str, ...]:
+    """What to subscribe to; what a wider subscription covers is left out, for many brokers would deliver it twice.
+
+    >>> subscriptions_of(TopicPattern(text) for text in ("fleet/{robot}/pose", "fleet/7/pose", "fleet/#", "dock"))
+    ('fleet/#', 'dock')
+    """
+    asked = tuple(dict.fromkeys(pattern.subscription for pattern in patterns))
+    return tuple(one for one in asked if not any(_covers(other, one) for other in asked if other != one))
+
+
+def _covers(wider: str, narrower: str) -> bool:
+    wide, narrow = wider.split("/"), narrower.split("/")
+    if wide[-1] == "#":
+        narrow = narrow[: len(wide) - 1]
+        wide = wide[:-1]
+    elif narrow[-1] == "#":
+        return False
+    return len(wide) == len(narrow) and all(one in ("+", other) for one, other in zip(wide, narrow, strict=True))
+
+
+def payload_value(payload: bytes) -> Any:
+    """What a payload says: JSON of any kind, else a text, else bytes. An empty one says nothing (None).
+
+    >>> payload_value(b'{"done": 0.5}'), payload_value(b"0.5"), payload_value(b"docking"), payload_value(b"")
+    ({'done': 0.5}, 0.5, 'docking', None)
+    """
+    if not payload:
+        return None
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.MsgspecError, RecursionError):
+        pass
+    try:
+        text = payload.decode("utf-8-sig")
+        return json.loads(text)  # it takes the NaN that Python and C++ clients write
+    except UnicodeDecodeError:
+        return payload
+    except (ValueError, RecursionError):
+        return text
+
+
+def run_mqtt_bridge(
+    mapping: SignalMapping | None, publisher: FramePublisher, options: Mapping[str, str], stop: threading.Event
+) -> str:
+    """Bridge MQTT to the publisher until `stop` is set. See `sources.Bridge`.
+
+    Raises:
+        BridgeOptionError: there is nothing to listen to, or a setting cannot be.
+        MqttRefusedError: the broker will not have this client.
+    """
+    name = f"springback-{socket.gethostname()}"
+    settings = bridge_settings(MqttBridgeSettings, "mqtt", mapping, options, client_id=name)
+    bridge = MqttBridge(settings, mapping, publisher)
+    bridge.run(stop)
+    return str(bridge)
+
+
+def _pattern(name: str, text: str | None) -> TopicPattern | None:
+    try:
+        return None if text is None else TopicPattern(text)
+    except ValueError as error:
+        message = f"{name}: {error}"
+        raise BridgeOptionError(message) from error

@@ -1,0 +1,310 @@
+"""A subscription at an MQTT broker that is kept up: it comes back after every outage, and finds what came meanwhile.
+
+The session is persistent (the client's id stays, `clean_session` is false), so that the broker keeps messages of
+quality 1 while this side is away. A message is acknowledged when it has been dealt with and not before; what was not is
+delivered again after an outage. A delivery of what is known already is told by its packet id, topic and payload.
+
+How an MQTT broker is reached: told by options, or by `[source.mqtt]` of a mapping; the password is in a file.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from springback.producers.errors import MissingExtraError, ProducerError
+
+
+class MqttSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the broker is, and who asks.
+
+    Attributes:
+        host, port: the broker.
+        client_id: must stay the same over restarts and be no other client's, for the session is kept under it.
+        username: for a broker that wants one.
+        password_file: a file that holds the password alone.
+        tls: whether to use TLS; implied by a CA or certificate file.
+        ca_file, cert_file, key_file: PEM files: whom to trust (the system's CAs by default), and who this is.
+        keepalive_s: how soon a connection that has died silently is noticed.
+        qos: quality of service of the subscriptions; 0 takes what is lost as lost.
+        queue: messages that wait here at most.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 1883
+    client_id: str
+    username: str | None = None
+    password_file: str | None = None
+    tls: bool = False
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    keepalive_s: int = 30
+    qos: int = 1
+    queue: int = 1000
+
+    @property
+    def place(self) -> str:
+        """The broker's HOST:PORT, for messages."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def password(self) -> str | None:
+        """What the password file holds.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        if self.password_file is None:
+            return None
+        return Path(self.password_file).read_text(encoding="utf-8").rstrip("\r\n")
+
+
+try:
+    import aiomqtt
+except ImportError as error:
+    raise MissingExtraError(extra="mqtt", cause=error) from error
+
+TICK_S: Final = 0.1
+FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 30.0
+_REFUSED: Final = frozenset((1, 2, 4, 5, 132, 133, 134, 135, 138, 140))
+_SUBSCRIPTION_REFUSED: Final = 128
+_ANSWER_S: Final = 5.0
+_NO_TOPIC: Final = "springback/nothing"
+_REMEMBERED: Final = 2000
+
+log = logging.getLogger(__name__)
+
+
+class MqttRefusedError(ProducerError):
+    """The broker does not let this client in, or not have what it wants: trying again is of no use."""
+
+
+@dataclass(eq=False, slots=True)
+class Delivery:
+    """A message as it came; `settle` it once it is dealt with, from any thread."""
+
+    topic: str
+    payload: bytes
+    qos: int
+    retained: bool
+    redelivered: bool  # to this client, perhaps to an earlier run of it
+    settle: Callable[[], None]
+
+
+@dataclass(eq=False, slots=True)
+class _Known:
+    """A message that has come already: by which connection last, and whether it has been dealt with."""
+
+    topic: str
+    payload: bytes
+    client: Any
+    settled: bool = False
+
+
+class _Queue(asyncio.Queue[Any]):
+    """Drops and counts what finds it full."""
+
+    dropped = 0
+    must_resend = False
+
+    def put_nowait(self, item: Any) -> None:
+        """Takes a message in, or counts it; one of quality 1 will be sent again by the broker after a reconnection."""
+        if self.full():
+            self.dropped += item.qos == 0
+            self.must_resend |= item.qos > 0
+        else:
+            super().put_nowait(item)
+
+
+class MqttSession:
+    """Keeps the subscriptions up and hands messages over, one at a time.
+
+    Args:
+        settings: where and who.
+        subscriptions: topics, with wildcards.
+
+    Attributes:
+        reconnections: how often the connection came back.
+        duplicates: deliveries of what was known already; they are not handed over.
+        connected: whether the subscriptions are up; for tests and health checks.
+    """
+
+    def __init__(self, settings: MqttSettings, subscriptions: Sequence[str]) -> None:
+        self._settings = settings
+        self._subscriptions = tuple(subscriptions)
+        self._known: OrderedDict[int, _Known] = OrderedDict()
+        self._dropped = 0
+        self._queue: _Queue | None = None
+        self._client: Any = None
+        self.connections = 0
+        self.duplicates = 0
+
+    @property
+    def dropped(self) -> int:
+        """Messages of quality 0 that found the queue full."""
+        return self._dropped + (self._queue.dropped if self._queue is not None else 0)
+
+    @property
+    def connected(self) -> bool:
+        """Whether the subscriptions are up."""
+        return self._client is not None
+
+    async def run(
+        self,
+        handle: Callable[[Delivery], None],
+        tick: Callable[[], None],
+        has_room: Callable[[], bool],
+        leave: Callable[[], None],
+        stop: threading.Event,
+    ) -> None:
+        """Stays connected until `stop` is set.
+
+        Args:
+            handle: gets each message; must settle it, then or later.
+            tick: called some ten times a second, connected or not.
+            has_room: whether another message may come; while it may not, the broker keeps them.
+            leave: called at the end, after the last message; what it settles is acknowledged still.
+            stop: ends it.
+
+        Raises:
+            MqttRefusedError: the broker will not have this client.
+        """
+        staying = asyncio.create_task(self._stay_connected(handle, has_room))
+        try:
+            while not stop.is_set() and not staying.done():
+                tick()
+                await asyncio.wait((staying,), timeout=TICK_S)
+        finally:
+            leave()
+            staying.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await staying
+
+    async def _stay_connected(self, handle: Callable[[Delivery], None], has_room: Callable[[], bool]) -> None:
+        pause_s = FIRST_RETRY_S
+        while True:
+            before = self.connections
+            try:
+                await self._connect_once(handle, has_room)
+            except aiomqtt.MqttError as error:
+                self._check_admitted(error)
+                log.warning("no MQTT broker at %s (%s); trying again", self._settings.place, str(error))
+            pause_s = FIRST_RETRY_S if self.connections > before else min(2 * pause_s, LONGEST_RETRY_S)
+            # Not all robots' bridges at once.
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+
+    async def _connect_once(self, handle: Callable[[Delivery], None], has_room: Callable[[], bool]) -> None:
+        queue = self._queue = _Queue(self._settings.queue)
+        client = self._new_client(queue)
+        try:
+            async with client:
+                for topic in self._subscriptions:
+                    granted = await client.subscribe(topic, qos=self._settings.qos)
+                    if any(_number(code) >= _SUBSCRIPTION_REFUSED for code in granted):
+                        refusal = f"the MQTT broker refuses the subscription to {topic!r}; see its access control list"
+                        raise MqttRefusedError(refusal)
+                self.connections += 1
+                self._client = client
+                log.info("connected to the MQTT broker; subscribed to %s", ", ".join(self._subscriptions))
+                try:
+                    await self._take_all(client, queue, handle, has_room)
+                except asyncio.CancelledError:
+                    # Its answer says that the broker has read all acknowledgements; a close alone may overtake them.
+                    with contextlib.suppress(aiomqtt.MqttError):
+                        await client.unsubscribe(_NO_TOPIC)
+                    raise
+        finally:
+            self._client = None
+            self._dropped += queue.dropped
+            self._queue = None
+
+    async def _take_all(
+        self, client: aiomqtt.Client, queue: _Queue, handle: Callable[[Delivery], None], has_room: Callable[[], bool]
+    ) -> None:
+        messages: Any = client.messages  # paho's own messages, see `_new_client`
+        async for message in messages:
+            while not has_room():
+                await asyncio.sleep(TICK_S)
+            self._take(client, message, handle)
+            if queue.must_resend and queue.empty():
+                log.info("the queue of messages was full; connecting anew to have the rest sent again")
+                return
+
+    def _new_client(self, queue: _Queue) -> aiomqtt.Client:
+        settings = self._settings
+        files = (settings.ca_file, settings.cert_file, settings.key_file)
+        client = aiomqtt.Client(
+            settings.host,
+            settings.port,
+            identifier=settings.client_id,
+            username=settings.username,
+            password=settings.password,
+            clean_session=False,
+            keepalive=settings.keepalive_s,
+            timeout=_ANSWER_S,
+            queue_type=lambda maxsize: queue,  # type: ignore[arg-type]
+            tls_params=aiomqtt.TLSParameters(*files) if settings.tls or any(files) else None,
+        )
+        paho = client._client  # aiomqtt has no acknowledgements by hand, and does not tell what is delivered again
+        paho.manual_ack_set(True)
+        paho.on_message = lambda paho_client, userdata, message: queue.put_nowait(message)
+        noting: Any = paho.on_connect
+
+        def note_session(paho_client: Any, userdata: Any, flags: Any, code: Any, properties: Any) -> None:
+            if not flags.session_present:
+                self._known.clear()  # packet ids begin anew
+            noting(paho_client, userdata, flags, code, properties)
+
+        paho.on_connect = note_session
+        return client
+
+    def _take(self, client: aiomqtt.Client, message: Any, handle: Callable[[Delivery], None]) -> None:
+        topic, payload = message.topic, message.payload
+        known = self._known.get(message.mid) if message.qos else None
+        if known is not None and known.topic == topic and known.payload == payload:
+            self.duplicates += 1
+            known.client = client
+            if known.settled:
+                _acknowledge(client, message.mid, message.qos)
+            return
+        fresh = _Known(topic, payload, client)
+        if message.qos:
+            self._known[message.mid] = fresh
+            self._known.move_to_end(message.mid)
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        loop = asyncio.get_running_loop()
+
+        def settle() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the broker will send it again
+                loop.call_soon_threadsafe(self._settle, fresh, message.mid, message.qos)
+
+        handle(Delivery(topic, payload, message.qos, message.retain, message.dup, settle))
+
+    def _settle(self, known: _Known, mid: int, qos: int) -> None:
+        known.settled = True
+        if qos and known.client is self._client:
+            _acknowledge(known.client, mid, qos)
+
+    def _check_admitted(self, error: aiomqtt.MqttError) -> None:
+        if self.connections == 0 and _number(getattr(error, "rc", None)) in _REFUSED:
+            message = f"the MQTT broker at {self._settings.place} refuses {self._settings.client_id!r}: {error}"
+            raise MqttRefusedError(message) from error
+
+
+def _number(code: Any) -> Any:
+    """A reason code of paho as a number."""
+    return getattr(code, "value", code)
+
+
+def _acknowledge(client: aiomqtt.Client, mid: int, qos: int) -> None:
+    client._client.ack(mid, qos)

@@ -1,0 +1,1 @@
+"""The wire contract: what a step frame is, how it is written and read, and its JSON Schema."""

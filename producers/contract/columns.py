@@ -1,0 +1,119 @@
+"""The columns of a step frame: one table that encoding, decoding, validation and the JSON Schema all read.
+
+Units are SI; see `ColumnSpec.unit`. A cell without a value is `null` in lists. In packed columns, and in the arrays of
+a decoded frame, it is the one NaN `ABSENT`, told from any other NaN by its bits: a NaN that a broken sensor sent must
+not pass for a value that was left out (ours).
+
+Lone surrogates: legal in JSON escapes and in Python strings, impossible in UTF-8. They are replaced on entry.
+"""
+
+import sys
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+ColumnKind = Literal["integer", "number", "text"]
+
+ABSENT_BITS = 0x7FF80000000007A2
+ABSENT = float(np.array(ABSENT_BITS, dtype=np.int64).view(np.float64))
+
+LARGEST_INTEGER = 2**53
+LARGEST_NUMBER = sys.float_info.max
+LARGEST_LOAD = 1e12
+"""Bounds durations, distances, counts and loads: what is beyond it is broken, and its square may overflow (ours)."""
+MAX_TEXT = 256
+MAX_MODE = 64
+
+
+class ColumnSpec(NamedTuple):
+    """One column of `steps`.
+
+    Attributes:
+        name: the key in `steps`.
+        kind: integer (int64), number (float64) or text.
+        required: whether every row must have a value.
+        default: what an absent cell means; None where it is derived or stays absent (see `description`).
+        minimum: the least value allowed, or the least length of a text.
+        maximum: the greatest value allowed, or the greatest length of a text, in characters.
+        unit: the unit of a number, "1" where it has none.
+        description: what the value is.
+    """
+
+    name: str
+    kind: ColumnKind
+    required: bool
+    default: float | str | None
+    minimum: float
+    maximum: float
+    unit: str
+    description: str
+
+
+def _number(name: str, unit: str, description: str) -> ColumnSpec:
+    return ColumnSpec(name, "number", False, 0.0, 0.0, LARGEST_LOAD, unit, description)
+
+
+def _fraction(name: str, description: str, *, required: bool = False) -> ColumnSpec:
+    return ColumnSpec(name, "number", required, None, 0.0, 1.0, "1", description)
+
+
+def _text(name: str, default: str, maximum: int, description: str) -> ColumnSpec:
+    return ColumnSpec(name, "text", False, default, 0.0, float(maximum), "1", description)
+
+
+STEP_COLUMNS: tuple[ColumnSpec, ...] = (
+    ColumnSpec("episode", "integer", True, None, 0.0, float(LARGEST_INTEGER), "1", "index into this frame's episodes"),
+    ColumnSpec("step", "integer", True, None, 0.0, float(LARGEST_INTEGER), "1", "number in the episode, rising from 0"),
+    ColumnSpec(
+        "time_s", "number", False, None, -LARGEST_NUMBER, LARGEST_NUMBER, "s",
+        "instant of the step, UTC epoch; absent or implausible: the broker's time",
+    ),
+    ColumnSpec(
+        "cycle_time_s", "number", False, None, sys.float_info.min, LARGEST_LOAD, "s",
+        "duration of the decision cycle; absent: derived from time_s",
+    ),
+    _fraction("progress", "task progress after the step", required=True),
+    _fraction("propositions", "share of the goal's propositions that hold after the step; absent: progress"),
+    _number("planning_s", "s", "cognitive effort: time spent planning"),
+    _number("perception_s", "s", "cognitive effort: time spent perceiving"),
+    _number("travel", "m", "physical effort: distance covered (metres or grid cells)"),
+    _number("retries", "1", "physical effort: actions that failed and were tried again"),
+    _number("risk", "1", "risk load of the step"),
+    _number("violation", "1", "constraint-violation load of the step"),
+    _fraction("judge_goal", "judge's score of the step: does it serve the goal; absent: not judged"),
+    _fraction("judge_rationality", "judge's score of the step: is it rational; absent: not judged"),
+    _fraction("judge_efficiency", "judge's score of the step: is it efficient; absent: not judged"),
+    _text("mode", "run", MAX_MODE, "execution mode: navigate, manipulate, perceive, plan, wait, communicate, …"),
+    _text("action", "", MAX_TEXT, "the action taken, in words"),
+    _text("feedback", "", MAX_TEXT, "what the environment answered, in words"),
+)  # fmt: skip
+
+COLUMN_BY_NAME: dict[str, ColumnSpec] = {spec.name: spec for spec in STEP_COLUMNS}
+NUMBER_COLUMNS: tuple[ColumnSpec, ...] = tuple(spec for spec in STEP_COLUMNS if spec.kind == "number")
+TEXT_COLUMNS: tuple[ColumnSpec, ...] = tuple(spec for spec in STEP_COLUMNS if spec.kind == "text")
+
+
+def is_absent(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which cells have no value: those that hold `ABSENT`, not any other NaN.
+
+    >>> is_absent(np.array([0.5, ABSENT, np.nan])).tolist()
+    [False, True, False]
+    """
+    absent: npt.NDArray[np.bool_] = values.view(np.int64) == ABSENT_BITS
+    return absent
+
+
+def without_lone_surrogates(text: str) -> str:
+    r"""The text with each lone surrogate replaced by U+FFFD, and surrogate pairs joined; safe to encode as UTF-8.
+
+    >>> without_lone_surrogates("a\ud800b")
+    'a�b'
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

@@ -1,0 +1,150 @@
+"""The parts of a step frame: episode headers, episode ends, columns of steps, and what was wrong in single cells.
+
+The structs carry their own limits, so that decoding checks them and the JSON Schema states them. A struct built in
+Python is not checked until `frame_validation` sees it.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from springback.producers.contract.columns import LARGEST_INTEGER, LARGEST_LOAD, LARGEST_NUMBER, MAX_TEXT
+
+SCHEMA_VERSION = 1
+MAX_IDENTIFIER = 256
+
+Outcome = Literal["success", "failure", "timeout", "aborted"]
+Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_IDENTIFIER)]
+Label = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST_LOAD)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INTEGER)]
+Index = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INTEGER)]
+Instant = Annotated[float, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
+
+
+class EpisodeHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an episode says of itself, in every frame that has steps of it.
+
+    `task` is the same for the clean and the perturbed run of one task; None stands for the episode id. `stress` is
+    the severity λ in [0, 1], `magnitude` the size of the perturbation, `reference` marks a clean episode.
+    """
+
+    agent: Identifier
+    episode: Identifier
+    family: Identifier
+    task: Identifier | None = None
+    method: Identifier = "default"
+    version: Identifier = "0"
+    reference: bool = False
+    stress: Fraction = 0.0
+    perturbation: Label = "none"
+    perturbation_name: Label = ""
+    magnitude: NonNegative = 0.0
+    attack: Label = "none"
+    instruction: Label = ""
+
+
+class NavigationOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a navigation episode ended: distances in metres, counts of actions and of goals. All optional."""
+
+    shortest_path: NonNegative | None = None
+    path: NonNegative | None = None
+    actions: Count | None = None
+    shortest_actions: Count | None = None
+    final_distance: NonNegative | None = None
+    target_in_view: bool | None = None
+    goals_met: Count | None = None
+    goals_total: Count | None = None
+
+
+class EpisodeEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The end of an episode. `episode` indexes the frame's episodes; `time_s` None stands for the broker's time."""
+
+    episode: Index
+    outcome: Outcome
+    time_s: Instant | None = None
+    navigation: NavigationOutcome | None = None
+
+
+class TextColumn(msgspec.Struct, frozen=True, eq=False):
+    """A text column: the distinct strings, and for each row the index of its own.
+
+    Shape: `codes` is (rows,), uint16 (uint32 where there are more than 65,536 distinct strings).
+    """
+
+    values: list[str]
+    codes: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, texts: list[str]) -> "TextColumn":
+        """The column of these texts, row by row.
+
+        >>> TextColumn.of(["a", "b", "a"]).codes.tolist()
+        [0, 1, 0]
+        """
+        index: dict[str, int] = {}
+        codes = [index.setdefault(text, len(index)) for text in texts]
+        return cls(list(index), np.array(codes, dtype=np.uint16 if len(index) <= MAX_DISTINCT_TEXTS else np.uint32))
+
+    def __len__(self) -> int:
+        """How many rows it has."""
+        return len(self.codes)
+
+    def texts(self) -> list[str]:
+        """The texts, row by row."""
+        return [self.values[code] for code in self.codes.tolist()]
+
+
+MAX_DISTINCT_TEXTS = 65_536
+
+StepColumn = npt.NDArray[Any] | TextColumn
+
+
+class PartFault(msgspec.Struct, frozen=True, eq=False):
+    """A part of a frame that could not be read, while the rest could.
+
+    Attributes:
+        part: where it is: a row of steps, an episode header, an end, or an end's navigation fields.
+        index: its place there.
+        reason: snake_case code.
+        detail: what arrived and what was expected.
+        values: what arrived, as far as it can be shown.
+    """
+
+    part: Literal["steps", "episodes", "ends", "navigation"]
+    index: int
+    reason: str
+    detail: str
+    values: dict[str, Any]
+
+
+class StepFrame(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A columnar batch of steps of one producer, the episodes they belong to, and the episode ends among them.
+
+    Attributes:
+        producer: id of the producer; the Kafka key.
+        session: id of this start of the producer's process.
+        episodes: headers; `steps["episode"]` and `ends[].episode` index them.
+        steps: the columns that were given, by name (see `step_columns.STEP_COLUMNS`), all of one length: int64 for
+            integers, float64 for numbers (absent cells hold `step_columns.ABSENT`), `TextColumn` for texts.
+        ends: the ends of episodes; each follows all steps of its episode.
+        faults: what could not be read of this frame. A faulty header keeps its place in `episodes`.
+        schema_version: version of the wire contract.
+    """
+
+    producer: str
+    session: str
+    episodes: tuple[EpisodeHeader, ...] = ()
+    steps: dict[str, StepColumn] = msgspec.field(default_factory=dict)
+    ends: tuple[EpisodeEnd, ...] = ()
+    faults: tuple[PartFault, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def n_steps(self) -> int:
+        """How many rows `steps` has."""
+        episode = self.steps.get("episode")
+        return 0 if episode is None else len(episode)

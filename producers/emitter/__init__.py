@@ -1,0 +1,1 @@
+"""How steps leave an agent: the emitter, its bounded memory, and what frames are handed to."""

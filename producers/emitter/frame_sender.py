@@ -1,0 +1,232 @@
+"""Turns reports into frames and gets them published, from a thread of its own that no agent ever waits for."""
+
+import logging
+import threading
+import time
+from functools import partial
+
+import msgspec
+
+from springback.producers.contract.codec import encode_msgpack
+from springback.producers.emitter.publishers import FramePublisher
+from springback.producers.emitter.step_buffer import (
+    PublishedFrame,
+    Report,
+    ReportedBatch,
+    ReportedEnd,
+    ReportedStep,
+    StepBuffer,
+    build_frame,
+)
+from springback.producers.errors import FrameRefusedError
+
+log = logging.getLogger(__name__)
+
+MAX_UNSETTLED_FRAMES = 256
+FIRST_RETRY_S, LONGEST_RETRY_S = 0.1, 5.0
+
+Reports = list[Report]
+
+
+class EmitterReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of everything that was reported so far.
+
+    `steps_sent` and `frames_sent` have been acknowledged; `steps_buffered` are waiting, or on their way;
+    `steps_dropped` and `ends_dropped` found the buffer full, were refused, or were given up at the close.
+    """
+
+    steps_sent: int
+    frames_sent: int
+    steps_dropped: int
+    ends_dropped: int
+    steps_buffered: int
+    publish_errors: int
+    last_error: str | None
+
+
+class FrameSender:
+    """Batches reports by count and by time, and keeps each frame until the publisher has acknowledged it.
+
+    A frame that failed is published again, in order, after a growing pause; one that was refused is dropped.
+
+    Args:
+        publisher: where the frames go; closed with the sender.
+        producer: the frames' producer, and the key.
+        session: the frames' session.
+        max_steps: steps per frame at most.
+        linger_s: how long a report waits for others, s.
+        buffer_steps: steps held at most; a tenth of that (1000 at least) are the reserve for ends.
+    """
+
+    def __init__(
+        self,
+        publisher: FramePublisher,
+        *,
+        producer: str,
+        session: str,
+        max_steps: int,
+        linger_s: float,
+        buffer_steps: int,
+    ) -> None:
+        self._publisher = publisher
+        self._producer = producer
+        self._session = session
+        self._max_steps = max_steps
+        self._linger_s = linger_s
+        self._changed = threading.Condition()
+        self._buffer = StepBuffer(buffer_steps, max(1000, buffer_steps // 10))
+        self._urgent = False
+        self._stopping = False
+        self._due_at = 0.0
+        self._retry_s = FIRST_RETRY_S
+        self._retry_at = 0.0
+        self._steps_sent = self._frames_sent = self._steps_dropped = self._ends_dropped = self._publish_errors = 0
+        self._last_error: str | None = None
+        self._thread = threading.Thread(target=self._run, name=f"frame-sender-{producer}", daemon=True)
+        self._thread.start()
+
+    @property
+    def report(self) -> EmitterReport:
+        """The counts as of now."""
+        with self._changed:
+            return EmitterReport(
+                steps_sent=self._steps_sent,
+                frames_sent=self._frames_sent,
+                steps_dropped=self._steps_dropped,
+                ends_dropped=self._ends_dropped,
+                steps_buffered=self._buffer.steps,
+                publish_errors=self._publish_errors,
+                last_error=self._last_error,
+            )
+
+    def add(self, report: ReportedStep | ReportedEnd) -> None:
+        """Takes a report in, or drops and counts it when there is no room. An end has everything sent at once."""
+        with self._changed:
+            if not self._buffer.waiting:
+                self._due_at = time.monotonic() + self._linger_s
+                self._changed.notify_all()
+            if isinstance(report, ReportedEnd):
+                self._ends_dropped += not self._buffer.add_end(report)
+                self._urgent = True
+                self._changed.notify_all()
+            else:
+                self._steps_dropped += not self._buffer.add_step(report)
+                if self._buffer.waiting_steps == self._max_steps:
+                    self._changed.notify_all()
+
+    def add_batch(self, batch: ReportedBatch) -> None:
+        """Takes a batch in, or drops and counts what of it there is no room for. It is sent at once, as one frame."""
+        with self._changed:
+            steps, ends = self._buffer.add_batch(batch)
+            self._steps_dropped += steps
+            self._ends_dropped += ends
+            self._urgent = True
+            self._changed.notify_all()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Sends what waits and waits for the acknowledgements; whether all came within `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            self._urgent = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._buffer.waiting, timeout_s)
+        self._publisher.flush(max(0.0, deadline - time.monotonic()))
+        with self._changed:
+            return self._changed.wait_for(lambda: self._buffer.empty, max(0.0, deadline - time.monotonic()))
+
+    def close(self, timeout_s: float) -> None:
+        """Flushes, ends the thread and closes the publisher; what is still not acknowledged is dropped and counted."""
+        deadline = time.monotonic() + timeout_s
+        try:
+            self.flush(timeout_s)
+        finally:  # a file on a full disk, say, cannot be flushed
+            with self._changed:
+                self._stopping = True
+                self._changed.notify_all()
+            self._thread.join(max(0.1, deadline - time.monotonic()))
+            self._publisher.close()
+        with self._changed:
+            steps, ends = self._buffer.clear()
+            self._steps_dropped += steps
+            self._ends_dropped += ends
+        if steps or ends:
+            log.warning(
+                "%s closed with %d steps and %d episode ends undelivered; last error: %s",
+                self._producer, steps, ends, self._last_error,
+            )  # fmt: skip
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._stopping and (pause := self._pause()) != 0.0:
+                    self._changed.wait(pause)
+                if self._stopping:
+                    return
+                again = self._buffer.take_failed()
+                reports = [] if again else self._take()
+            for frame in again:
+                self._publish(frame)
+            if reports:
+                self._send(reports)
+
+    def _pause(self) -> float | None:
+        """How long there is nothing to do: 0 when there is, None until something changes."""
+        now = time.monotonic()
+        if self._buffer.failed:
+            # Not before the rest is settled: frames are published again in their first order.
+            return None if self._buffer.unsettled else max(0.0, self._retry_at - now)
+        if not self._buffer.waiting or self._buffer.unsettled >= MAX_UNSETTLED_FRAMES:
+            return None
+        if self._urgent or self._buffer.waiting_steps >= self._max_steps:
+            return 0.0
+        return max(0.0, self._due_at - now)
+
+    def _take(self) -> Reports:
+        reports = self._buffer.take(self._max_steps)
+        if not self._buffer.waiting:
+            self._urgent = False
+            self._changed.notify_all()
+        self._due_at = time.monotonic() + self._linger_s
+        return reports
+
+    def _send(self, reports: Reports) -> None:
+        refusal: FrameRefusedError | None = None
+        try:
+            frame_bytes = encode_msgpack(build_frame(self._producer, self._session, reports))
+        except Exception as error:  # what the checks have let through must not end the thread either
+            frame_bytes, refusal = b"", FrameRefusedError(f"{type(error).__name__}: {error}")
+        with self._changed:
+            frame = self._buffer.frame_of(frame_bytes, reports)
+        if refusal is None:
+            self._publish(frame)
+        else:
+            self._settle(frame, refusal)
+
+    def _publish(self, frame: PublishedFrame) -> None:
+        settle = partial(self._settle, frame)
+        try:
+            self._publisher.publish(self._producer.encode(), frame.frame_bytes, settle)
+        except Exception as error:  # a publisher's mistake must not end the thread that all frames go through
+            settle(error)
+
+    def _settle(self, frame: PublishedFrame, error: Exception | None) -> None:
+        with self._changed:
+            if error is not None:
+                self._publish_errors += 1
+                self._last_error = f"{type(error).__name__}: {error}"
+            if error is None or isinstance(error, FrameRefusedError):
+                if self._buffer.settle(frame):
+                    self._count(frame, arrived=error is None)
+            elif self._buffer.fail(frame):
+                self._retry_at = time.monotonic() + self._retry_s
+                self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
+            self._changed.notify_all()
+
+    def _count(self, frame: PublishedFrame, *, arrived: bool) -> None:
+        if arrived:
+            self._steps_sent += frame.steps
+            self._frames_sent += 1
+            self._retry_s = FIRST_RETRY_S
+        else:
+            self._steps_dropped += frame.steps
+            self._ends_dropped += frame.ends

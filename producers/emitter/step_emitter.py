@@ -1,0 +1,357 @@
+"""Reports an agent's steps without ever making it wait: batches them into frames, publishes them, counts what is lost.
+
+>>> from springback.producers.emitter.publishers import MemoryPublisher
+>>> publisher = MemoryPublisher()
+>>> with StepEmitter(publisher, producer="robot-7") as emitter:
+...     episode = emitter.begin_episode(episode="12", family="transportation", stress=0.4)
+...     episode.step(progress=0.5, mode="navigate", travel=0.25)
+...     episode.step(progress=1.0, mode="manipulate", planning_s=0.35)
+...     episode.end("success")
+>>> emitter.report.steps_sent, publisher.frames[0].ends[0].outcome
+(2, 'success')
+
+Steps that several episodes take together, of a vector environment say, as batches that are frames of their own.
+"""
+
+import atexit
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from springback.producers.contract.frame import MAX_IDENTIFIER, EpisodeEnd, EpisodeHeader, StepColumn
+from springback.producers.emitter.frame_sender import EmitterReport, FrameSender
+from springback.producers.emitter.publishers import FramePublisher
+from springback.producers.emitter.signal_checks import (
+    checked_columns,
+    checked_header,
+    checked_navigation,
+    checked_number,
+    checked_outcome,
+    checked_signals,
+    checked_step,
+    checked_text,
+    rows_of,
+)
+from springback.producers.emitter.step_buffer import ReportedBatch, ReportedEnd, ReportedStep
+from springback.producers.errors import EmitterStateError, SignalError
+
+MOST_TOGETHER = 1024
+"""Steps in one frame: with a header for each of them it stays well within what the topic of steps takes."""
+
+
+class EndTogether(NamedTuple):
+    """An end among steps that were taken together: `place` is the episode's among them."""
+
+    place: int
+    outcome: str
+    navigation: Any = None
+
+
+def batches_together(
+    headers: Sequence[EpisodeHeader],
+    steps: npt.NDArray[np.int64],
+    signals: Mapping[str, Any],
+    ends: Sequence[EndTogether],
+    time_s: float,
+) -> list[ReportedBatch]:
+    """The batches of these steps, one for each episode, and of these ends: one up to `MOST_TOGETHER` episodes.
+
+    Raises:
+        SignalError: a signal or an outcome is not known, or has the wrong type or shape.
+    """
+    columns = checked_columns(signals, len(headers))
+    if "progress" not in columns or np.shape(steps) != (len(headers),):
+        message = (
+            f"{len(headers)} episodes need a progress and a step number each; "
+            f"got {', '.join(columns) or 'no signal'} and steps of shape {np.shape(steps)}"
+        )
+        raise SignalError(message)
+    lost = [end.place for end in ends if not 0 <= end.place < len(headers)]
+    if lost:
+        message = f"the ends at {lost} are of none of {len(headers)} episodes; a place counts from 0"
+        raise SignalError(message)
+    columns["step"] = np.asarray(steps, dtype=np.int64)
+    columns["time_s"] = np.full(len(headers), time_s)
+    checked_ends = [
+        EpisodeEnd(
+            episode=end.place,
+            outcome=checked_outcome(end.outcome),
+            time_s=time_s,
+            navigation=checked_navigation(end.navigation),
+        )
+        for end in ends
+    ]
+    return [
+        _batch(headers[first : first + MOST_TOGETHER], columns, checked_ends, first)
+        for first in range(0, len(headers), MOST_TOGETHER)
+    ]
+
+
+def _batch(
+    headers: Sequence[EpisodeHeader], columns: Mapping[str, StepColumn], ends: Sequence[EpisodeEnd], first: int
+) -> ReportedBatch:
+    places = np.arange(len(headers))
+    steps: dict[str, StepColumn] = {name: rows_of(column, places + first) for name, column in columns.items()}
+    moved = [msgspec.structs.replace(end, episode=end.episode - first) for end in ends]
+    own_ends = tuple(end for end in moved if 0 <= end.episode < len(headers))
+    return ReportedBatch(tuple(headers), {"episode": places, **steps}, own_ends)
+
+
+EXIT_TIMEOUT_S = 2.0
+
+
+def new_session() -> str:
+    """An id for this start of the process: the time, UTC, and four random hex digits."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(2)}"
+
+
+class EpisodeHandle:
+    """An episode that is running; made by `StepEmitter.begin_episode`."""
+
+    def __init__(self, emitter: "StepEmitter", header: EpisodeHeader) -> None:
+        self.header = header
+        self._emitter = emitter
+        self._next_step = 0
+
+    def step(self, *, progress: float, step: int | None = None, time_s: float | None = None, **signals: Any) -> None:
+        """Reports one decision cycle. Never waits; when the buffer is full the step is dropped and counted.
+
+        Args:
+            progress: task progress after the step, in [0, 1].
+            step: its number; one more than the last by default, from 0.
+            time_s: its instant, s UTC epoch; now by default.
+            **signals: the other columns of `step_columns`, such as `mode`, `planning_s` or `retries`; None is left
+                out. Ranges are checked by the worker, which rejects the row and counts it.
+
+        Raises:
+            SignalError: a signal is not known or has the wrong type.
+            EmitterStateError: the episode or the emitter is at its end, or belongs to another process.
+        """
+        plain = checked_signals(signals)
+        plain["progress"] = checked_number("progress", progress)
+        plain["time_s"] = checked_number("time_s", self._emitter.now_s() if time_s is None else time_s)
+        number = None if step is None else checked_step(step)
+        self._emitter._add_step(self, number, plain)
+
+    def end(self, outcome: str, navigation: Any = None, time_s: float | None = None) -> None:
+        """Ends the episode, and has everything published at once.
+
+        Args:
+            outcome: success, failure, timeout or aborted.
+            navigation: a `NavigationOutcome` or a mapping of its fields.
+            time_s: the instant, s UTC epoch; now by default.
+
+        Raises:
+            SignalError: the outcome or a field is not known or has the wrong type.
+            EmitterStateError: the episode or the emitter is at its end, or belongs to another process.
+        """
+        instant = checked_number("time_s", self._emitter.now_s() if time_s is None else time_s)
+        end = ReportedEnd(self.header, checked_outcome(outcome), instant, checked_navigation(navigation))
+        self._emitter._add_end(self, end)
+
+    def abort(self, time_s: float | None = None) -> None:
+        """Ends the episode as aborted, unless it is at its end: the emitter's close has aborted it already, say.
+
+        In a forked child it does nothing. So whatever tidies up may call it at any time.
+        """
+        if self._emitter._runs(self):
+            self.end("aborted", time_s=time_s)
+
+
+class StepEmitter:
+    """Collects the steps of one producer and publishes them as frames from a thread of its own.
+
+    A frame is published when `max_steps` steps wait, when the oldest has waited for `linger_s`, or at an episode's
+    end. A frame is kept until the publisher has acknowledged it, and published again when it failed, in order. Use it
+    as a context manager; episodes that are open at the close end as aborted.
+
+    Args:
+        publisher: where the frames go; closed with the emitter.
+        producer: id of this producer, the Kafka key: one robot, or one process with all its environments.
+        session: id of this start of the process; the start time and four random hex digits by default.
+        max_steps: steps per frame at most.
+        linger_s: how long a step waits for others, s.
+        buffer_steps: steps held in memory at most, while they wait or are on their way.
+        clock: gives the current time, s UTC epoch, where a call leaves it out. A simulated clock is welcome.
+
+    Raises:
+        SignalError: the producer's or the session's id is no text.
+    """
+
+    def __init__(
+        self,
+        publisher: FramePublisher,
+        *,
+        producer: str,
+        session: str | None = None,
+        max_steps: int = 64,
+        linger_s: float = 0.25,
+        buffer_steps: int = 100_000,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if max_steps < 1 or buffer_steps < 1 or linger_s < 0:
+            message = f"max_steps {max_steps} and buffer_steps {buffer_steps} must be 1 or more, linger_s {linger_s} 0"
+            raise ValueError(message)
+        self.producer = _checked_identifier("producer", producer)
+        self.session = new_session() if session is None else _checked_identifier("session", session)
+        self.now_s = clock
+        self._sender = FrameSender(
+            publisher,
+            producer=self.producer,
+            session=self.session,
+            max_steps=max_steps,
+            linger_s=linger_s,
+            buffer_steps=buffer_steps,
+        )
+        self._lock = threading.Lock()
+        self._open: set[EpisodeHandle] = set()
+        self._closed = False
+        self._pid = os.getpid()
+        atexit.register(self.close, EXIT_TIMEOUT_S)
+
+    def begin_episode(self, agent: str | None = None, *, episode: str, family: str, **traits: Any) -> EpisodeHandle:
+        """Begins an episode.
+
+        Args:
+            agent: id of the agent, the producer's by default.
+            episode: id of the episode, its own within agent and session.
+            family: the task family.
+            **traits: the other fields of `EpisodeHeader`, such as `task`, `method`, `reference` or `stress`.
+
+        Raises:
+            SignalError: a field is not known, has the wrong type or is out of range.
+            EmitterStateError: the emitter is closed, or belongs to another process.
+        """
+        fields = {"agent": self.producer if agent is None else agent, "episode": episode, "family": family, **traits}
+        handle = EpisodeHandle(self, checked_header(fields))
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            self._open.add(handle)
+        return handle
+
+    def step_together(
+        self,
+        episodes: Sequence[EpisodeHandle],
+        steps: npt.NDArray[np.int64],
+        signals: Mapping[str, Any],
+        ends: Sequence[EndTogether] = (),
+        time_s: float | None = None,
+    ) -> None:
+        """Reports one decision cycle of several episodes, of a vector environment say, as one frame that goes at once.
+
+        More than `steps_together.MOST_TOGETHER` episodes are several frames.
+
+        Args:
+            episodes: each of them once.
+            steps: the number of each one's step. They do not move on what `EpisodeHandle.step` counts by itself.
+            signals: `progress` and other columns, see `signal_columns.checked_columns`.
+            ends: which of the episodes end with this step.
+            time_s: the instant of all, s UTC epoch; now by default.
+
+        Raises:
+            SignalError: a signal or an outcome is not known, or has the wrong type or shape.
+            EmitterStateError: an episode or the emitter is at its end, or belongs to another process.
+        """
+        instant = checked_number("time_s", self.now_s() if time_s is None else time_s)
+        batches = batches_together([handle.header for handle in episodes], steps, signals, ends, instant)
+        self._check_process()
+        with self._lock:
+            self._check_open()
+            if not self._open.issuperset(episodes):
+                for handle in episodes:
+                    self._check_running(handle)
+            self._open.difference_update([episodes[end.place] for end in ends])
+            for batch in batches:
+                self._sender.add_batch(batch)
+
+    @property
+    def report(self) -> EmitterReport:
+        """What became of everything that was reported so far."""
+        return self._sender.report
+
+    def flush(self, timeout_s: float = 5.0) -> bool:
+        """Has everything published now; whether all of it was acknowledged within `timeout_s`."""
+        self._check_process()
+        return self._sender.flush(timeout_s)
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Ends open episodes as aborted, flushes for at most `timeout_s`, and closes the publisher.
+
+        A second time, or in a forked child, it does nothing. What could not be delivered is counted as dropped.
+        """
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            left_open, self._open = self._open, set()
+        try:
+            for handle in left_open:
+                self._sender.add(ReportedEnd(handle.header, "aborted", self.now_s(), None))
+        finally:  # the clock of a simulator that is closed, say, cannot be read any more
+            self._sender.close(timeout_s)
+            atexit.unregister(self.close)
+
+    def __enter__(self) -> Self:
+        """The emitter itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes; episodes that an exception has left open end as aborted."""
+        self.close()
+
+    def _add_step(self, handle: EpisodeHandle, step: int | None, signals: dict[str, Any]) -> None:
+        self._check_process()
+        with self._lock:
+            self._check_running(handle)
+            number = handle._next_step if step is None else step
+            handle._next_step = number + 1
+            self._sender.add(ReportedStep(handle.header, number, signals))
+
+    def _add_end(self, handle: EpisodeHandle, end: ReportedEnd) -> None:
+        self._check_process()
+        with self._lock:
+            self._check_running(handle)
+            self._open.remove(handle)
+            self._sender.add(end)
+
+    def _runs(self, handle: EpisodeHandle) -> bool:
+        return os.getpid() == self._pid and handle in self._open
+
+    def _check_process(self) -> None:
+        # Before any lock: in a forked child it may be held for ever, and the sender's thread is not there.
+        if os.getpid() != self._pid:
+            message = f"this emitter belongs to process {self._pid}; make one of its own in this process"
+            raise EmitterStateError(message)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            message = f"the emitter of {self.producer} is closed"
+            raise EmitterStateError(message)
+
+    def _check_running(self, handle: EpisodeHandle) -> None:
+        self._check_open()
+        if handle not in self._open:
+            message = f"episode {handle.header.episode} of {handle.header.agent} has ended; begin another one"
+            raise EmitterStateError(message)
+
+
+def _checked_identifier(name: str, value: object) -> str:
+    text = checked_text(name, value)
+    if not 0 < len(text) <= MAX_IDENTIFIER:
+        message = f"{name} must have 1 to {MAX_IDENTIFIER} characters, got {len(text)}"
+        raise SignalError(message)
+    return text

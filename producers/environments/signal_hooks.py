@@ -1,0 +1,156 @@
+"""How the signals of a step are read from a Gymnasium environment: one hook each, with sensible defaults.
+
+A hook is a callable of a `StepContext`. None as a result leaves the signal out. By default a signal is read from the
+key of its name in `info`, and is left out where there is none; only `progress` must come from somewhere.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from springback.producers.errors import SignalError
+
+SUCCESS_KEYS = ("success", "is_success")
+ABORTED = "aborted"
+"""True in the info of a last step that is no step of the task: the environment died of it (see `isolated`)."""
+ABORT_REASON = "abort_reason"
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """A step that has just been taken, as the hooks see it.
+
+    In a vector environment all of it but `env` is arrays over the slots when a step's signals are asked for; for an
+    episode's outcome it is of one slot.
+
+    Attributes:
+        env: the wrapped environment.
+        action: the action that was asked for.
+        observation: the observation after the step.
+        reward: the reward of the step.
+        terminated: whether the task has ended by itself.
+        truncated: whether the episode was cut off, by a step limit for instance.
+        info: the step's info; at the episode's end the final one.
+        step: number of the step in its episode, from 0.
+    """
+
+    env: Any
+    action: Any
+    observation: Any
+    reward: Any
+    terminated: Any
+    truncated: Any
+    info: Mapping[str, Any]
+    step: Any
+
+
+Hook = Callable[[StepContext], Any]
+
+
+def _progress_from_info(context: StepContext) -> Any:
+    if "progress" in context.info:
+        return context.info["progress"]
+    keys = ", ".join(sorted(map(str, context.info))) or "none"
+    message = (
+        f"no progress at step {context.step}: info has no key 'progress' (its keys: {keys}); "
+        "say how it is read, for instance SignalHooks(progress=lambda step: step.info['distance_done']), "
+        "a number in [0, 1] that is 1 when the task is done"
+    )
+    raise SignalError(message)
+
+
+def action_text(context: StepContext) -> str | None:
+    """The action where it is a text or a whole number, the default of `SignalHooks.action`."""
+    action = context.action
+    if isinstance(action, str):
+        return action
+    if isinstance(action, int | np.integer):
+        return str(int(action))
+    return None
+
+
+def _traits_from_info(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"instruction": info["instruction"]} if "instruction" in info else {}
+
+
+def _success_from_info(context: StepContext) -> Any:
+    for key in SUCCESS_KEYS:
+        if key in context.info:
+            return context.info[key]
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalHooks:
+    """Where each signal of a step comes from; None is the key of that name in `info`. Units are the step columns'.
+
+    `success` is asked when an episode terminates; where it says None, the episode is a success if its progress has
+    reached 1. `navigation` is asked at an episode's end (a mapping of the fields of `NavigationOutcome`, or None).
+    `traits` is asked at a reset, of the reset's info: fields of `EpisodeHeader` that hold for this episode.
+
+    >>> hooks = SignalHooks(progress=lambda step: step.info["x"] / 8.0)
+    >>> hooks.signals(StepContext(None, 1, None, 0.0, False, False, {"x": 2.0, "risk": np.float32(0.5)}, 0))
+    {'progress': 0.25, 'risk': 0.5, 'action': '1'}
+    """
+
+    progress: Hook = _progress_from_info
+    propositions: Hook | None = None
+    mode: Hook | None = None
+    cycle_time_s: Hook | None = None
+    planning_s: Hook | None = None
+    perception_s: Hook | None = None
+    travel: Hook | None = None
+    retries: Hook | None = None
+    risk: Hook | None = None
+    violation: Hook | None = None
+    action: Hook = action_text
+    feedback: Hook | None = None
+    success: Hook = _success_from_info
+    navigation: Hook | None = None
+    traits: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _traits_from_info
+
+    def signals(self, context: StepContext) -> dict[str, Any]:
+        """The signals of a step as plain values, without those that are left out."""
+        read = {name: plain_value(self.read(name, context)) for name in SIGNAL_NAMES}
+        return {name: value for name, value in read.items() if value is not None}
+
+    def outcome(self, context: StepContext, progress: float) -> str:
+        """How an episode that is at its end with this step ended."""
+        if not context.terminated:
+            return "timeout"
+        success = self.read("success", context)
+        if success is None:
+            success = progress >= 1.0
+        return "success" if success else "failure"
+
+    def read(self, name: str, context: StepContext) -> Any:
+        """What the hook of this name says of a step; None where there is nothing to say."""
+        hook: Hook | None = getattr(self, name)
+        return context.info.get(name) if hook is None else hook(context)
+
+
+_EPISODE_HOOKS = ("success", "navigation", "traits")
+SIGNAL_NAMES = tuple(field.name for field in fields(SignalHooks) if field.name not in _EPISODE_HOOKS)
+
+
+def check_signal_names(names: Iterable[str]) -> None:
+    """Raises `SignalError` where a name is no signal's."""
+    for name in names:
+        if name not in SIGNAL_NAMES:
+            message = f"there is no signal {name!r}; the signals are {', '.join(SIGNAL_NAMES)}"
+            raise SignalError(message)
+
+
+def plain_value(value: Any) -> Any:
+    """The value without numpy: a scalar, or an array of one element, becomes a plain number; the rest stays.
+
+    >>> plain_value(np.array([0.25])), plain_value(np.bool_(True)), plain_value("navigate")
+    (0.25, 1.0, 'navigate')
+    """
+    if type(value) is float or value is None:
+        return value
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+        value = value.item()
+    return float(value) if isinstance(value, bool) else value

@@ -1,0 +1,169 @@
+"""Turns any single Gymnasium environment into a producer of step events, in two lines.
+
+>>> import gymnasium
+>>> from springback.producers.emitter.publishers import MemoryPublisher
+>>> from springback.producers.environments.signal_hooks import SignalHooks
+>>> from springback.producers.emitter.step_emitter import StepEmitter
+>>> publisher = MemoryPublisher()
+>>> with StepEmitter(publisher, producer="trainer-1") as emitter:
+...     env = gymnasium.make("CartPole-v1", max_episode_steps=3)
+...     balanced = SignalHooks(progress=lambda step: (step.step + 1) / 3)
+...     env = SpringbackWrapper(env, emitter, family="balancing", hooks=balanced)
+...     _ = env.reset(seed=1)
+...     for _ in range(3):
+...         _ = env.step(0)
+...     env.close()
+>>> [frame.ends[0].outcome for frame in publisher.frames]
+['timeout']
+"""
+
+from collections.abc import Callable
+from typing import Any, SupportsFloat
+
+from springback.producers.emitter.step_emitter import EpisodeHandle, StepEmitter
+from springback.producers.environments.signal_hooks import (
+    ABORTED,
+    SignalHooks,
+    StepContext,
+    check_signal_names,
+    plain_value,
+)
+from springback.producers.errors import MissingExtraError
+
+try:
+    import gymnasium
+    from gymnasium.error import ResetNeeded
+    from gymnasium.wrappers import Autoreset
+except ImportError as error:
+    raise MissingExtraError(extra="gymnasium", cause=error) from error
+
+
+class SpringbackWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A Gymnasium wrapper that reports each step to an emitter and changes nothing of what the environment does.
+
+    A reset begins an episode. Termination ends it as success or failure (see `SignalHooks.success`), truncation as
+    timeout, a reset or a close in its midst as aborted, and so does the death of an `isolated` environment. Around
+    Gymnasium's `Autoreset` the step that only resets is not reported. Put it outside of the wrappers that change
+    rewards, actions or the episode's end.
+
+    Args:
+        env: the environment; one, not a vector of them.
+        emitter: where the steps go; it stays open when the environment is closed.
+        family: the task family of the episodes.
+        agent: id of the agent; the producer's by default. Wrappers that share an emitter need an agent each.
+        hooks: how the signals are read; see `SignalHooks`.
+        clock: gives the instant of a step, s UTC epoch; the emitter's own clock by default.
+        **traits: other fields of `EpisodeHeader` that hold for every episode, such as `method` or `version`.
+
+    Raises:
+        TypeError: `env` is no Gymnasium environment.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        emitter: StepEmitter,
+        *,
+        family: str,
+        agent: str | None = None,
+        hooks: SignalHooks | None = None,
+        clock: Callable[[], float] | None = None,
+        **traits: Any,
+    ) -> None:
+        super().__init__(env)
+        self._emitter = emitter
+        self._clock = clock
+        self._hooks = SignalHooks() if hooks is None else hooks
+        self._agent = agent
+        self._traits = {"family": family, **traits}
+        self._next_traits: dict[str, Any] = {}
+        self._reported: dict[str, Any] = {}
+        self._episodes = 0
+        self._steps = 0
+        self._episode: EpisodeHandle | None = None
+        self._resets_itself = _has_autoreset(env)
+
+    def describe_next_episode(self, **traits: Any) -> None:
+        """Says what the next episode is: fields of `EpisodeHeader`, such as `task`, `stress`, `reference`.
+
+        They hold for one episode and go before those given to the wrapper. An `episode` id given here must be unique
+        for its agent in this session; by default episodes are numbered from 0.
+        """
+        self._next_traits = traits
+
+    def report(self, **signals: Any) -> None:
+        """Adds what the agent itself knows of the step that it is about to take; it goes before the hooks.
+
+        Its planning and perception time, its mode and its retries are no business of most environments.
+
+        Raises:
+            SignalError: a signal is not known.
+        """
+        check_signal_names(signals)
+        self._reported.update(signals)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Resets the environment and begins an episode; one that is running ends as aborted."""
+        self._abort()
+        observation, info = super().reset(seed=seed, options=options)
+        self._begin(info)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Takes a step and reports it.
+
+        Raises:
+            ResetNeeded: no episode is running.
+            SignalError: a hook has no progress, or gives a value of a wrong type.
+        """
+        if self._episode is None and not (self._resets_itself and self._episodes):
+            message = "no episode is running: call reset() before step(), also after an episode's end"
+            raise ResetNeeded(message)
+        observation, reward, terminated, truncated, info = super().step(action)
+        if self._episode is None:
+            self._begin(info)
+            return observation, reward, terminated, truncated, info
+        if truncated and info.get(ABORTED):
+            self._abort()
+            return observation, reward, terminated, truncated, info
+        context = StepContext(self.env, action, observation, reward, terminated, truncated, info, self._steps)
+        signals = self._hooks.signals(context)
+        if self._reported:
+            signals.update({name: plain_value(value) for name, value in self._reported.items()})
+            self._reported.clear()
+        self._episode.step(step=self._steps, time_s=self._now_s(), **signals)
+        self._steps += 1
+        if terminated or truncated:
+            outcome = self._hooks.outcome(context, signals["progress"])
+            self._episode.end(outcome, self._hooks.read("navigation", context), self._now_s())
+            self._episode = None
+        return observation, reward, terminated, truncated, info
+
+    def close(self) -> None:
+        """Closes the environment; an episode that is running ends as aborted."""
+        self._abort()
+        super().close()
+
+    def _begin(self, info: dict[str, Any]) -> None:
+        traits = {"episode": str(self._episodes), **self._traits, **self._hooks.traits(info), **self._next_traits}
+        self._next_traits = {}
+        self._reported.clear()
+        self._episode = self._emitter.begin_episode(self._agent, **traits)
+        self._episodes += 1
+        self._steps = 0
+
+    def _abort(self) -> None:
+        episode, self._episode = self._episode, None
+        if episode is not None:
+            episode.abort(self._now_s())
+
+    def _now_s(self) -> float | None:
+        return None if self._clock is None else self._clock()
+
+
+def _has_autoreset(env: Any) -> bool:
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, Autoreset):
+            return True
+        env = env.env
+    return False

@@ -1,0 +1,121 @@
+"""What the gateway is told at its start, and what it refuses to do."""
+
+import ipaddress
+import logging
+import ssl
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from springback.producers.gateway.errors import GatewayOptionsError
+
+log = logging.getLogger(__name__)
+
+SHORTEST_TOKEN = 16
+
+
+class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a gateway is told.
+
+    Attributes:
+        bootstrap: HOST:PORT of a broker, several with commas between.
+        topic: where the frames go.
+        client_options: further options of aiokafka's clients (security).
+        host: where it listens.
+        port: its port; 0 takes a free one.
+        token: what requests must bear; None where whoever reaches it may send.
+        tls: the TLS context; None for plain HTTP.
+        most_body_bytes: the largest body, unpacked.
+        most_frames: frames in one request at most.
+        most_pending_bytes: what is read and not yet answered, over all requests; beyond it they are told to wait.
+        most_connections: connections at a time.
+        header_timeout_s: how long a connection may take to send a request's head, or be silent between two.
+        body_timeout_s: how long a request's body may take.
+        ack_timeout_s: how long Kafka may take to acknowledge.
+        drain_timeout_s: how long a shutdown waits for requests under way.
+    """
+
+    bootstrap: str
+    topic: str = "steps"
+    client_options: dict[str, Any] = {}
+    host: str = "127.0.0.1"
+    port: int = 8090
+    token: str | None = None
+    tls: ssl.SSLContext | None = None
+    most_body_bytes: int = 8 * 1024 * 1024
+    most_frames: int = 1000
+    most_pending_bytes: int = 64 * 1024 * 1024
+    most_connections: int = 500
+    header_timeout_s: float = 15.0
+    body_timeout_s: float = 15.0
+    ack_timeout_s: float = 10.0
+    drain_timeout_s: float = 20.0
+
+    def check(self) -> None:
+        """Checks what must go together.
+
+        Raises:
+            GatewayOptionsError: it would listen beyond this machine without a token.
+        """
+        if is_loopback(self.host):
+            return
+        if self.token is None:
+            message = (
+                f"--host {self.host} can be reached from other machines, so a token is needed: write a random one to a "
+                "file (openssl rand -hex 32 > gateway.token) and give it with --token-file gateway.token"
+            )
+            raise GatewayOptionsError(message)
+        if self.tls is None:
+            log.warning("the token and the frames travel as plain text to %s; use --tls-certificate", self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "robots.example")]
+    [True, True, True, False, False]
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def read_token(file: Path) -> str:
+    """The token in a file, without the blanks around it.
+
+    Raises:
+        GatewayOptionsError: it cannot be read, or is too short or not plain ASCII.
+    """
+    try:
+        token = file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the token file {str(file)!r} cannot be read: {error}"
+        raise GatewayOptionsError(message) from error
+    if len(token) < SHORTEST_TOKEN or not token.isprintable() or " " in token:
+        message = (
+            f"the token in {str(file)!r} must be one line of at least {SHORTEST_TOKEN} characters without blanks; "
+            "make one with: openssl rand -hex 32"
+        )
+        raise GatewayOptionsError(message)
+    if file.stat().st_mode & 0o077:
+        log.warning("the token file %s can be read by others; chmod 600 it", file)
+    return token
+
+
+def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    """The TLS context of a server with this certificate.
+
+    Raises:
+        GatewayOptionsError: the certificate or its key cannot be used.
+    """
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except OSError as error:  # ssl.SSLError is one
+        message = (
+            f"the certificate {str(certificate)!r} with the key {str(key or certificate)!r} cannot be used: {error}"
+        )
+        raise GatewayOptionsError(message) from error
+    return context

@@ -1,0 +1,257 @@
+"""Reports the episodes of one agent in Habitat, one after the other: identity, steps, planning time, outcome.
+
+An episode begins with its first step, since environments that reset themselves name episodes that are never taken.
+
+An episode that is unfit (`EpisodeSignals.fault`: a distance of NaN or infinity, say) is quarantined: its steps go out
+with progress NaN and the fault as feedback, so that the worker rejects each of them with a reason, counts it and keeps
+it with the dead letters; it is no reference; and it ends as aborted, so no baseline learns from it and no mean counts
+it. `report` counts it here.
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from springback.producers.contract.frame import MAX_IDENTIFIER
+from springback.producers.emitter.step_emitter import EpisodeHandle, StepEmitter
+from springback.producers.environments.signal_hooks import check_signal_names, plain_value
+from springback.producers.errors import SignalError
+from springback.producers.habitat.metrics import HabitatReading, TaskReading
+from springback.producers.habitat.signals import NO_PROGRESS, ActionWord, EpisodeSignals, Pose
+
+SCENE_FOLDER = "scene_datasets/"
+MOST_TASKS = 100_000
+"""Tasks that are remembered to tell a repetition by; beyond, every episode's id carries its number."""
+
+
+@dataclass(slots=True)
+class HabitatReport:
+    """What became of the episodes.
+
+    Attributes:
+        episodes, steps: those that were reported.
+        quarantined_episodes, quarantined_steps: those of them that are unfit.
+        faults: how many episodes were quarantined, by fault.
+    """
+
+    episodes: int = 0
+    steps: int = 0
+    quarantined_episodes: int = 0
+    quarantined_steps: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeStart:
+    """What is known of an episode before its first step.
+
+    Attributes:
+        scene, episode: Habitat's ids; an episode's is unique only within its scene.
+        instruction: what the agent was asked to do.
+        distance_m: the geodesic distance that the data set gives, m.
+        found: what the metrics say; None where nobody could ask.
+        pose: where the agent is; None where that is not known.
+    """
+
+    scene: str = ""
+    episode: str = ""
+    instruction: str = ""
+    distance_m: float | None = None
+    found: TaskReading | None = None
+    pose: Pose | None = None
+
+
+class HabitatReporter:
+    """Reports the episodes of one agent.
+
+    Args:
+        emitter: where the steps go.
+        family: the task family.
+        agent: id of the agent; the producer's by default.
+        reading: how signals are read.
+        clock: the instant of a step, s UTC epoch; the emitter's clock by default.
+        timer: measures planning time, s.
+        max_steps: the step limit, where it is known.
+        **traits: other fields of `EpisodeHeader` that hold for every episode.
+    """
+
+    def __init__(
+        self,
+        emitter: StepEmitter,
+        *,
+        family: str,
+        agent: str | None = None,
+        reading: HabitatReading,
+        clock: Callable[[], float] | None = None,
+        timer: Callable[[], float] = time.perf_counter,
+        max_steps: int | None = None,
+        **traits: Any,
+    ) -> None:
+        self.report = HabitatReport()
+        self.reading = reading
+        self._emitter = emitter
+        self._agent = agent
+        self._clock = emitter.now_s if clock is None else clock
+        self._timer = timer
+        self._max_steps = max_steps
+        self._traits = {"family": family, **traits}
+        self._next_traits: dict[str, Any] = {}
+        self._own: dict[str, Any] = {}
+        self._tasks: set[str] = set()
+        self._episode: EpisodeHandle | None = None
+        self._signals: EpisodeSignals | None = None
+        self._word = ActionWord("", None, False)
+        self._observed_s: float | None = None
+        self._planning_s: float | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether an episode has begun and not ended."""
+        return self._episode is not None
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether the running episode has taken as many steps as it may."""
+        taken = 0 if self._signals is None else self._signals.steps
+        return self._max_steps is not None and taken >= self._max_steps
+
+    def expect(self, traits: Mapping[str, Any]) -> None:
+        """Says what the next episode is: fields of `EpisodeHeader`."""
+        self._next_traits = dict(traits)
+
+    def add(self, signals: Mapping[str, Any]) -> None:
+        """Adds what the agent itself knows of the step that it is about to take; it goes before what is read.
+
+        Raises:
+            SignalError: a signal is not known.
+        """
+        check_signal_names(signals)
+        self._own.update({name: plain_value(value) for name, value in signals.items()})
+
+    def observed(self) -> None:
+        """Marks the instant at which the agent has got its observation."""
+        self._observed_s = self._timer()
+
+    def acted(self) -> None:
+        """Marks the instant at which the agent's action has come: what lies between is planning."""
+        self._planning_s = None if self._observed_s is None else max(0.0, self._timer() - self._observed_s)
+        self._observed_s = None
+
+    def begin(self, start: EpisodeStart, traits: Mapping[str, Any]) -> None:
+        """Begins an episode; one that is running ends as aborted. What was added of its first step is kept."""
+        self.finish("aborted")
+        self._signals = EpisodeSignals(self.reading, start.found, start.pose, start.distance_m)
+        task = task_id(start.scene, start.episode)
+        known = {"task": task, "episode": self._unique(task), "instruction": start.instruction}
+        fields = {**known, **self._traits, **traits, **self._next_traits}
+        self._next_traits = {}
+        if self._signals.fault is not None:
+            fields["reference"] = False
+        self._episode = self._emitter.begin_episode(self._agent, **fields)
+        self.report.episodes += 1
+        self._count_fault(None)
+
+    def step(
+        self,
+        found: TaskReading,
+        word: ActionWord,
+        *,
+        pose: Pose | None = None,
+        before: Pose | None = None,
+        clearance_m: float | None = None,
+        cycle_time_s: float | None = None,
+        feedback: str | None = None,
+    ) -> None:
+        """Reports a step of the running episode; see `EpisodeSignals.step`.
+
+        Raises:
+            SignalError: nothing says the progress, at the very first step: later it makes the episode unfit.
+        """
+        assert self._episode is not None
+        assert self._signals is not None
+        fault = self._signals.fault
+        signals = self._signals.step(found, word, pose, clearance_m, before)
+        if self._signals.fault == NO_PROGRESS and not self.report.steps:
+            message = (
+                "no progress at the first step: the metrics have no distance to the goal, no share of the task, no "
+                "sub-goals and no success; add one of habitat-lab's measures to the task's measurements, or say how it "
+                "is read, for instance HabitatReading(progress=lambda metrics: metrics['my_measure'])"
+            )
+            raise SignalError(message)
+        self._count_fault(fault)
+        signals |= {"planning_s": self._planning_s, "cycle_time_s": cycle_time_s, "feedback": feedback, **self._own}
+        if self._signals.fault is not None:
+            signals |= {"progress": math.nan, "feedback": f"quarantined: {self._signals.fault}"}
+            self.report.quarantined_steps += 1
+        self._own.clear()
+        self._word = word
+        self._episode.step(step=self._signals.steps - 1, time_s=self._clock(), **signals)
+        self.report.steps += 1
+
+    def end(self, timed_out: bool | None = None) -> None:
+        """Ends the running episode by what its last step said.
+
+        Args:
+            timed_out: whether a limit ended it; None where that is not known: then by the number of steps, and
+                without a known limit by whether anything else could have ended it.
+        """
+        if self._signals is not None:
+            self.finish(self._outcome(self._signals, timed_out))
+
+    def finish(self, outcome: str) -> None:
+        """Ends the running episode, if there is one, with this outcome; a quarantined one as aborted."""
+        episode, signals = self._episode, self._signals
+        if episode is None or signals is None:
+            return
+        if signals.fault is not None or outcome == "aborted":
+            episode.abort(self._clock())
+        else:
+            episode.end(outcome, signals.navigation(), self._clock())
+        self._episode = self._signals = None
+
+    def abort(self) -> None:
+        """Ends the running episode, if there is one, as aborted."""
+        self._own.clear()
+        self.finish("aborted")
+
+    def _outcome(self, signals: EpisodeSignals, timed_out: bool | None) -> str:
+        last = signals.last
+        if last.success:
+            return "success"
+        if timed_out is None:
+            asked = last.stopped or last.broken_rules or self._word.mode == "stop"
+            if self._max_steps is None:
+                timed_out = not asked and self._word.mode is not None
+            else:
+                timed_out = not asked and self.at_limit
+        return "timeout" if timed_out else "failure"
+
+    def _unique(self, task: str) -> str:
+        if task not in self._tasks and len(self._tasks) < MOST_TASKS:
+            self._tasks.add(task)
+            return task
+        return shortened(f"{task}#{self.report.episodes}")
+
+    def _count_fault(self, before: str | None) -> None:
+        fault = None if self._signals is None else self._signals.fault
+        if before is None and fault is not None:
+            self.report.quarantined_episodes += 1
+            self.report.faults[fault] += 1
+
+
+def task_id(scene: str, episode: str) -> str:
+    """Names a task: an episode's id is unique only within its scene.
+
+    >>> task_id("data/scene_datasets/gibson/Adrian.glb", "7"), task_id("", "")
+    ('gibson/Adrian.glb/7', 'episode')
+    """
+    parts = [part for part in (scene.rsplit(SCENE_FOLDER, 1)[-1], episode) if part]
+    return shortened("/".join(parts) or "episode")
+
+
+def shortened(name: str) -> str:
+    """The name, or its end where it is longer than an id may be: what tells tasks apart stands there."""
+    return name[-MAX_IDENTIFIER:]

@@ -1,0 +1,295 @@
+"""From Habitat's readings to the signals of an episode, step by step. Pure: no clock, no simulator. All of it is ours.
+
+- **progress**: the caller's own reading, else the task's share (PARTNR's percent complete), else the share of its
+  sub-goals (with the way of the objects to their places where that is measured), else 1 - distance / the
+  start's distance, else the success measure.
+- **propositions**: the share of the task or of its sub-goals; success where it has none.
+- **violation**: 1 per collision, and 1 per constraint that is violated. **risk**: max(0, c - clearance) / c
+  with c = `clearance_m`, `collision_risk` per collision, and the force that the step has added, in `force_unit_n`.
+- **travel**: the way that the action led. **retries**: 1 for an action that collided, or that left the pose as it was
+  though it is one that moves.
+
+A distance or a share that is NaN, infinite or negative, or no progress at all, makes the whole episode unfit, from that
+step on: see `fault`.
+
+What an action of Habitat is called, and which mode of execution it stands for.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from springback.producers.habitat.metrics import HabitatReading, TaskReading
+
+NAVIGATION_ACTIONS = ("stop", "move_forward", "turn_left", "turn_right", "look_up", "look_down")
+"""The order in which habitat-lab's own navigation tasks number their actions."""
+
+_MODE_OF_WORD = {
+    **dict.fromkeys(("stop", "done"), "stop"),
+    **dict.fromkeys(
+        ("pick", "place", "arm", "grip", "grasp", "open", "close", "pour", "clean", "fill", "power"), "manipulate"
+    ),
+    **dict.fromkeys(("look", "find", "perceive"), "perceive"),
+    **dict.fromkeys(("talk", "say", "communicate"), "communicate"),
+    **dict.fromkeys(("wait", "empty", "noop"), "wait"),
+    **dict.fromkeys(("turn", "left", "right", "rotate"), "turn"),
+    **dict.fromkeys(("move", "forward", "backward", "navigate", "nav", "base", "velocity", "explore"), "navigate"),
+}
+_ORDER = tuple(dict.fromkeys(_MODE_OF_WORD.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class ActionWord:
+    """An action in words.
+
+    Attributes:
+        name: its name; empty where it has none, as a vector of joint speeds.
+        mode: its mode; None where it is not known.
+        must_move: whether it is one of those that change the pose whenever they succeed.
+    """
+
+    name: str
+    mode: str | None
+    must_move: bool
+
+
+def action_word(
+    action: Any,
+    name_of: Callable[[int], str | None] | None = None,
+    mode: Callable[[str], str] | None = None,
+) -> ActionWord:
+    """The action in words.
+
+    Args:
+        action: what was given to `step`: a name, an index, or habitat-lab's mapping with `action` and `action_args`.
+        name_of: the name of an action's index; None where it has none.
+        mode: the mode of a name; None takes `mode_of`.
+
+    >>> action_word("turn_left"), action_word(np.int64(1), NAVIGATION_ACTIONS.__getitem__).name
+    (ActionWord(name='turn_left', mode='turn', must_move=True), 'move_forward')
+    >>> action_word({"action": ("arm_action", "base_velocity"), "action_args": {}})
+    ActionWord(name='arm_action+base_velocity', mode='manipulate', must_move=False)
+    """
+    discrete = not isinstance(action, Mapping) or not action.get("action_args")
+    name = _name(action.get("action") if isinstance(action, Mapping) else action, name_of)
+    if not name:
+        return ActionWord("", None, False)
+    said = mode_of(name) if mode is None else mode(name)
+    return ActionWord(name, said, discrete and "+" not in name and mode_of(name) in ("turn", "navigate"))
+
+
+def mode_of(name: str) -> str | None:
+    """The mode of an action's name; of several words the one that says most; None where no word is known.
+
+    >>> [mode_of(name) for name in ("move_forward", "rearrange_stop", "pick_object", "look_up", "dance")]
+    ['navigate', 'stop', 'manipulate', 'perceive', None]
+    """
+    words = name.lower().replace("+", "_").split("_")
+    modes = {_MODE_OF_WORD[word] for word in words if word in _MODE_OF_WORD}
+    return next((mode for mode in _ORDER if mode in modes), None)
+
+
+def names_in_order(names: Sequence[str]) -> Callable[[int], str | None]:
+    """Looks an index up in a list of names; None where it lies outside."""
+    return lambda index: names[index] if 0 <= index < len(names) else None
+
+
+def _name(action: Any, name_of: Callable[[int], str | None] | None) -> str:
+    if isinstance(action, str):
+        return action
+    if isinstance(action, tuple | list) and all(isinstance(part, str) for part in action):
+        return "+".join(action)
+    if isinstance(action, np.ndarray) and action.size == 1 and np.issubdtype(action.dtype, np.integer):
+        action = action.item()
+    if isinstance(action, int | np.integer) and not isinstance(action, bool):
+        return (None if name_of is None else name_of(int(action))) or str(int(action))
+    return ""
+
+
+NO_PROGRESS = "nothing says the progress"
+UNMOVED = 1e-6
+"""A pose that changes by less, in m or in a quaternion's part, has not changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """Where an agent is.
+
+    Attributes:
+        position: m, in the scene's frame (or in that of the episode's start).
+        rotation: a quaternion's four parts, in any one order; empty where it is not known.
+    """
+
+    position: tuple[float, ...]
+    rotation: tuple[float, ...] = ()
+
+
+class EpisodeSignals:
+    """The signals of one episode.
+
+    Args:
+        reading: how they are read.
+        start: what the metrics say before the first step; None where nobody could ask.
+        pose: where the agent starts; None where that is not known.
+        start_distance_m: the distance that the episode's own description gives; taken where `start` has none.
+
+    Attributes:
+        fault: why the episode is unfit; None while it is not.
+        travel_m: the way so far, m.
+        steps: how many steps there were.
+        last: the last reading.
+    """
+
+    def __init__(
+        self,
+        reading: HabitatReading,
+        start: TaskReading | None = None,
+        pose: Pose | None = None,
+        start_distance_m: float | None = None,
+    ) -> None:
+        self.fault: str | None = None
+        self.travel_m: float | None = None if pose is None else 0.0
+        self.steps = 0
+        self.last = TaskReading() if start is None else start
+        self._reading = reading
+        self._pose = pose
+        self._asked = start is not None
+        self._start_m = self.last.distance_m if self.last.distance_m is not None else start_distance_m
+        self._objects_start_m = self.last.object_distance_m
+        self._check("the distance at the start", self._start_m)
+        self._check("the objects' distance at the start", self._objects_start_m)
+        self._check("the task's share at the start", self.last.share)
+
+    def step(
+        self,
+        found: TaskReading,
+        word: ActionWord,
+        pose: Pose | None = None,
+        clearance_m: float | None = None,
+        before: Pose | None = None,
+    ) -> dict[str, Any]:
+        """The signals of the next step; progress is NaN where the episode is unfit.
+
+        Args:
+            found: what the metrics say after the step.
+            word: the action.
+            pose: where the agent is after the step; None where that is not known.
+            clearance_m: distance to the nearest obstacle, m.
+            before: where it was when its action came, which is not its last pose if something pushed it in between; by
+                default that.
+
+        """
+        self._recover_start(found)
+        self._check("the distance to the goal", found.distance_m)
+        self._check("the objects' distance to their goals", found.object_distance_m)
+        self._check("the task's share", found.share)
+        self._check("the progress", found.progress)
+        collisions = self._collisions(found)
+        step_m, unmoved = self._move(before or self._pose, pose)
+        self._check("the way of a step", step_m)
+        signals: dict[str, Any] = {
+            "risk": self._risk(found, collisions, clearance_m),
+            "violation": collisions + found.broken_rules,
+            "retries": float(collisions > 0 or (unmoved and word.must_move)),
+            "travel": step_m,
+            "action": word.name or None,
+            "mode": word.mode,
+            **self._progress(found),
+        }
+        self.last = found
+        self.steps += 1
+        return {name: value for name, value in signals.items() if value is not None}
+
+    def navigation(self) -> dict[str, Any]:
+        """The fields of `NavigationOutcome` so far; None where a thing was not measured."""
+        last = self.last
+        solved = None if last.success is None else int(last.success)
+        return {
+            "shortest_path": self._start_m,
+            "path": self.travel_m if self.travel_m is not None else self._path_by_spl(),
+            "actions": self.steps,
+            "final_distance": last.distance_m,
+            "target_in_view": True if last.success else None if last.success is None else False,
+            "goals_met": last.parts_met if last.parts_total else solved,
+            "goals_total": last.parts_total or (None if solved is None else 1),
+        }
+
+    def _recover_start(self, found: TaskReading) -> None:
+        """Where nobody could ask at the start: the first step's distance, and what the step took off, tell of it."""
+        if self.steps or self._asked:
+            return
+        if self._start_m is None and found.distance_m is not None:
+            self._start_m = found.distance_m + (found.distance_gain_m or 0.0)
+        if self._objects_start_m is None:
+            self._objects_start_m = found.object_distance_m
+
+    def _check(self, what: str, number: float | None) -> None:
+        if self.fault is None and number is not None and not 0.0 <= number < math.inf:
+            self.fault = f"{what} is {'negative' if -math.inf < number < 0.0 else number}"
+
+    def _progress(self, found: TaskReading) -> dict[str, float]:
+        solved = None if found.success is None else float(found.success)
+        parts = None if not found.parts_total else (found.parts_met or 0) / found.parts_total
+        by_distance = _share_done(found.distance_m, self._start_m)
+        by_objects = _share_done(found.object_distance_m, self._objects_start_m)
+        if parts is not None and by_objects is not None:
+            by_objects = max(parts, by_objects)
+        possible = (found.progress, found.share, by_objects, parts, by_distance, solved)
+        progress = next((value for value in possible if value is not None), None)
+        if progress is None and self.fault is None:
+            self.fault = NO_PROGRESS
+        held = next((value for value in (found.share, parts, solved) if value is not None), None)
+        if self.fault is not None or progress is None:
+            return {"progress": math.nan}
+        return {"progress": _clipped(progress)} | ({} if held is None else {"propositions": _clipped(held)})
+
+    def _collisions(self, found: TaskReading) -> float:
+        if found.collided is not None:
+            return float(found.collided)
+        return _risen(found.collisions, self.last.collisions)
+
+    def _risk(self, found: TaskReading, collisions: float, clearance_m: float | None) -> float:
+        near = self._reading.clearance_m
+        risk = self._reading.collision_risk * collisions
+        risk += _risen(found.force_n, self.last.force_n) / self._reading.force_unit_n
+        if clearance_m is not None and near > 0.0 and not math.isnan(clearance_m):
+            risk += max(0.0, near - clearance_m) / near
+        return risk
+
+    def _move(self, before: Pose | None, pose: Pose | None) -> tuple[float | None, bool]:
+        """Takes in the new pose: the way to it, and whether it is known to be the old one."""
+        self._pose = pose
+        if before is None or pose is None:
+            return None, False
+        step_m = math.dist(before.position, pose.position)
+        self.travel_m = (self.travel_m or 0.0) + step_m
+        known = bool(before.rotation) and len(before.rotation) == len(pose.rotation)
+        return step_m, known and step_m < UNMOVED and _same(before.rotation, pose.rotation)
+
+    def _path_by_spl(self) -> float | None:
+        """The longer of the path and the shortest one, as the SPL of a success tells it: shortest / path."""
+        last = self.last
+        return self._start_m / last.spl if last.success and last.spl and self._start_m is not None else None
+
+
+def _same(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(abs(a - b) < UNMOVED for a, b in zip(one, other, strict=True))
+
+
+def _share_done(distance_m: float | None, start_m: float | None) -> float | None:
+    if distance_m is None or start_m is None:
+        return None
+    if start_m <= 0.0:
+        return float(distance_m <= 0.0)
+    return 1.0 - distance_m / start_m
+
+
+def _risen(total: float | None, before: float | None) -> float:
+    return 0.0 if total is None else max(0.0, total - (before or 0.0))
+
+
+def _clipped(share: float) -> float:
+    return min(1.0, max(0.0, share))

@@ -1,0 +1,150 @@
+"""A bare `habitat_sim.Simulator` as a producer: it knows of no episodes and no goals, so the loop says them.
+
+    loop = watch(simulator, emitter, family="navigation")
+    loop.begin_episode(goals=[goal], scene="house_a.glb", episode="12")
+    while (action := follower.next_action_along(goal)) != "stop":
+        observations = loop.step(action)
+    loop.stop_episode()
+
+Distances are geodesic, by the simulator's own navmesh.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from springback.producers.habitat.metrics import TaskReading
+from springback.producers.habitat.proxy import NOTE_KEY, WatchedEnv, note_of
+from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter, task_id
+from springback.producers.habitat.signals import ActionWord, Pose, action_word
+from springback.producers.habitat.world import clearance_m, geodesic_m, pose_of
+
+
+class SimulatorLoop(WatchedEnv):
+    """A simulator whose episodes are reported.
+
+    A `reset` in the midst of an episode ends it as aborted. The step limit that `watch` was given ends it as timeout.
+    """
+
+    _own = WatchedEnv._own | {"_goals", "_agent_id"}
+    _goals: list[list[float]]
+
+    def __init__(self, watched: Any, reporter: HabitatReporter, agent_id: int = 0) -> None:
+        super().__init__(watched, reporter)
+        self._goals = []
+        self._agent_id = agent_id
+
+    @property
+    def goals(self) -> list[list[float]]:
+        """The goals, m: any of them will do. Setting them moves them; the start's distance stays what it was."""
+        return self._goals
+
+    @goals.setter
+    def goals(self, goals: Sequence[Sequence[float]]) -> None:
+        self._goals = [[float(part) for part in goal] for goal in goals]
+
+    def begin_episode(
+        self, *, goals: Sequence[Sequence[float]], episode: str, scene: str | None = None, **traits: Any
+    ) -> None:
+        """Begins an episode where the agent is now, after a `reset` for instance.
+
+        Args:
+            goals: positions, m; any of them will do.
+            episode: id of the episode in its scene; that of a task, if it is taken more than once.
+            scene: id of the scene; the simulator's by default.
+            **traits: fields of `EpisodeHeader`, such as `instruction`, `stress` or `reference`.
+
+        Raises:
+            MissingHabitatError: habitat-sim is not installed.
+        """
+        self._reporter.abort()
+        self.goals = goals
+        where = getattr(self._watched, "curr_scene_name", "") if scene is None else scene
+        start = EpisodeStart(
+            scene=where, episode=episode, found=self._found(), pose=pose_of(self._watched, self._agent_id)
+        )
+        if hasattr(self._watched, "begin_disturbances"):
+            self._watched.begin_disturbances(task_id(where, episode))
+        self._reporter.begin(start, {**note_of(self._note())[0], **traits})
+        self._reporter.observed()
+
+    def reset(self, *args: Any, **kwargs: Any) -> Any:
+        """Resets the simulator; an episode that is running ends as aborted."""
+        self._reporter.abort()
+        return self._watched.reset(*args, **kwargs)
+
+    def step(self, action: Any, *args: Any, **kwargs: Any) -> Any:
+        """Takes a step and, where an episode is running, reports it.
+
+        An action may be a mapping from agents to actions: that of the loop's own agent is reported.
+        """
+        reporter, sim = self._reporter, self._watched
+        if not reporter.running:
+            return sim.step(action, *args, **kwargs)
+        reporter.acted()
+        many = isinstance(action, Mapping)
+        word = self._word(action.get(self._agent_id) if many else action)
+        began_s, before = sim.get_world_time(), pose_of(sim, self._agent_id)
+        observations = sim.step(action, *args, **kwargs)
+        if hasattr(sim, "moved_goals"):
+            self._goals = sim.moved_goals(self._goals, self._agent_id)
+        own = observations.get(self._agent_id, {}) if many else observations
+        self._report(word, bool(own.get("collided", False)), sim.get_world_time() - began_s, before)
+        if reporter.at_limit:
+            reporter.finish("timeout")
+        reporter.observed()
+        return observations
+
+    def stop_episode(self, success: bool | None = None) -> None:
+        """Reports that the agent stops, a step that moves nothing, and ends the episode.
+
+        Args:
+            success: whether it has solved its task; by default, whether the goal is within `success_distance_m`.
+        """
+        if not self._reporter.running:
+            return
+        self._reporter.acted()
+        self._report(ActionWord("stop", "stop", False), False, None, None, stopped=True, success=success)
+        self._reporter.end()
+
+    def end_episode(self, outcome: str) -> None:
+        """Ends the episode with this outcome: success, failure, timeout or aborted."""
+        self._reporter.finish(outcome)
+
+    def _report(
+        self,
+        word: ActionWord,
+        collided: bool,
+        cycle_time_s: float | None,
+        before: Pose | None,
+        *,
+        stopped: bool = False,
+        success: bool | None = None,
+    ) -> None:
+        reading = self._reporter.reading
+        pose = pose_of(self._watched, self._agent_id)
+        self._reporter.step(
+            self._found(collided, stopped=stopped, success=success),
+            word,
+            pose=pose,
+            before=pose if before is None else before,
+            clearance_m=clearance_m(self._watched, pose.position, reading.clearance_m),
+            cycle_time_s=cycle_time_s if reading.simulated_time and cycle_time_s else None,
+            feedback=note_of(self._note())[1],
+        )
+
+    def _found(self, collided: bool = False, *, stopped: bool = False, success: bool | None = None) -> TaskReading:
+        distance_m = geodesic_m(self._watched, pose_of(self._watched, self._agent_id).position, self._goals)
+        near = stopped and distance_m < self._reporter.reading.success_distance_m
+        return TaskReading(
+            distance_m=distance_m, collided=collided, stopped=stopped, success=near if success is None else success
+        )
+
+    def _note(self) -> dict[str, Any]:
+        note = getattr(self._watched, "perturbation_note", None)
+        return {} if note is None else {NOTE_KEY: note()}
+
+    def _word(self, action: Any) -> ActionWord:
+        """The action in words: the simulator's keys may be numbers, its agent knows the names."""
+        known = self._watched.get_agent(self._agent_id).agent_config.action_space
+        spec = known.get(action)
+        return action_word(action if spec is None else spec.name, None, self._reporter.reading.mode)

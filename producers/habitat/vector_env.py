@@ -1,0 +1,207 @@
+"""habitat-lab's `VectorEnv` as a producer: one agent per environment.
+
+It resets by itself: where a step is `done`, its info is the finished episode's, while its observation and
+`current_episodes()` are already the next one's. So an episode is asked for its name before its first step, and its
+last pose, which nobody sees, is left out. Nothing is asked of an environment but that name: a call that fails kills
+the process of that environment. Positions come from the `gps` or `localization_sensor` observations, if there are any.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from springback.producers.habitat.metrics import read_metrics
+from springback.producers.habitat.proxy import HabitatProxy, described, note_of
+from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, HabitatReporter
+from springback.producers.habitat.signals import NAVIGATION_ACTIONS, ActionWord, Pose, action_word, names_in_order
+from springback.producers.habitat.world import pose_by_sensors
+
+DEAD_ERRORS = (EOFError, OSError)
+"""What reading from, or writing to, an environment's process raises once it is dead."""
+
+
+class _Slot:
+    """One environment of the vector."""
+
+    def __init__(self, reporter: HabitatReporter) -> None:
+        self.reporter = reporter
+        self.word = ActionWord("", None, False)
+        self.pose: Pose | None = None
+        self.start: EpisodeStart | None = None
+
+    def see(self, observation: Any) -> None:
+        """Takes in the observation that the agent gets next."""
+        self.pose = pose_by_sensors(observation)
+        self.reporter.observed()
+
+
+class WatchedVectorEnv(HabitatProxy):
+    """A `VectorEnv` whose episodes are reported.
+
+    When an environment dies, its episode ends as aborted; the steps of the others are taken, read and reported before
+    `step` or `wait_step` passes the error on.
+
+    Args:
+        watched: the `VectorEnv`.
+        reporters: one for each environment.
+        action_names: names by index; by default those of habitat-lab's navigation tasks, where the environments have
+            those actions.
+    """
+
+    _own = frozenset({"_watched", "_slots", "_paused", "_name_of"})
+    _slots: list[_Slot]
+    _paused: list[tuple[int, _Slot]]
+    _name_of: Callable[[int], str | None] | None
+
+    def __init__(self, watched: Any, reporters: Sequence[HabitatReporter], action_names: Sequence[str] = ()) -> None:
+        super().__init__(watched)
+        self._slots = [_Slot(reporter) for reporter in reporters]
+        self._paused = []
+        names = action_names or _navigation_names(watched)
+        self._name_of = names_in_order(names) if names else None
+
+    @property
+    def springback(self) -> list[HabitatReport]:
+        """What became of the episodes so far, environment by environment; those that are paused stand last."""
+        return [slot.reporter.report for slot in [*self._slots, *(slot for _, slot in self._paused)]]
+
+    def describe_next_episode(self, index_env: int, **traits: Any) -> None:
+        """Says what the next episode of an environment is: fields of `EpisodeHeader`."""
+        self._slots[index_env].reporter.expect(traits)
+
+    def report(self, index_env: int, **signals: Any) -> None:
+        """Adds what the agent itself knows of the step that it is about to take there.
+
+        Raises:
+            SignalError: a signal is not known.
+        """
+        self._slots[index_env].reporter.add(signals)
+
+    def reset(self) -> list[Any]:
+        """Resets all environments; episodes that are running end as aborted."""
+        self._abort()
+        observations: list[Any] = self._watched.reset()
+        for slot, observation in zip(self._slots, observations, strict=True):
+            slot.see(observation)
+        return observations
+
+    def reset_at(self, index_env: int) -> list[Any]:
+        """Resets one environment; an episode that is running there ends as aborted."""
+        slot = self._slots[index_env]
+        slot.reporter.abort()
+        observations: list[Any] = self._watched.reset_at(index_env)
+        slot.see(observations[0])
+        return observations
+
+    def async_step_at(self, index_env: int, action: Any) -> None:
+        """Has a step taken, which `wait_step_at` reports."""
+        slot = self._slots[index_env]
+        slot.reporter.acted()
+        slot.word = action_word(action, self._name_of, slot.reporter.reading.mode)
+        try:
+            if not slot.reporter.running:
+                slot.start = described(self._watched.call_at(index_env, "current_episode"), pose=slot.pose)
+            self._watched.async_step_at(index_env, action)
+        except DEAD_ERRORS:
+            slot.reporter.abort()
+            raise
+
+    def wait_step_at(self, index_env: int) -> Any:
+        """Waits for a step and reports it."""
+        slot = self._slots[index_env]
+        try:
+            result = self._watched.wait_step_at(index_env)
+        except DEAD_ERRORS:
+            slot.reporter.abort()
+            raise
+        self._report(slot, *result)
+        return result
+
+    def step_at(self, index_env: int, action: Any) -> Any:
+        """Takes a step in one environment and reports it."""
+        self.async_step_at(index_env, action)
+        return self.wait_step_at(index_env)
+
+    def async_step(self, data: Sequence[Any]) -> None:
+        """Has a step taken in each environment, which `wait_step` reports."""
+        for index_env, action in enumerate(data):
+            self.async_step_at(index_env, action)
+
+    def wait_step(self) -> list[Any]:
+        """Waits for a step of each environment, and reports them."""
+        return self._wait(range(len(self._slots)), {})
+
+    def step(self, data: Sequence[Any]) -> list[Any]:
+        """Takes a step in each environment and reports them."""
+        deaths: dict[int, BaseException] = {}
+        for index_env, action in enumerate(data):
+            try:
+                self.async_step_at(index_env, action)
+            except DEAD_ERRORS as error:
+                deaths[index_env] = error
+        return self._wait([index_env for index_env in range(len(data)) if index_env not in deaths], deaths)
+
+    def pause_at(self, index: int) -> None:
+        """Pauses an environment: those after it move down by one. Its episode stays open."""
+        self._watched.pause_at(index)
+        self._paused.append((index, self._slots.pop(index)))
+
+    def resume_all(self) -> None:
+        """Resumes all paused environments at their old places."""
+        self._watched.resume_all()
+        for index, slot in reversed(self._paused):
+            self._slots.insert(index, slot)
+        self._paused = []
+
+    def close(self) -> None:
+        """Closes the environments; episodes that are running end as aborted."""
+        self._abort()
+        for _, slot in self._paused:
+            slot.reporter.abort()
+        super().close()
+
+    def _wait(self, asked: Iterable[int], deaths: dict[int, BaseException]) -> list[Any]:
+        """Waits for those that were asked; passes on the first death, of them or before."""
+        results = []
+        for index_env in asked:
+            try:
+                results.append(self.wait_step_at(index_env))
+            except DEAD_ERRORS as error:
+                deaths[index_env] = error
+        for index_env, death in deaths.items():
+            death.add_note(f"environment {index_env} is dead; the steps of the others were taken and reported")
+            raise death
+        return results
+
+    def _abort(self) -> None:
+        for slot in self._slots:
+            slot.reporter.abort()
+
+    def _report(self, slot: _Slot, observation: Any, reward: Any, done: bool, *rest: Any) -> None:
+        info = rest[-1]
+        truncated = len(rest) == 2 and bool(rest[0]) and not done
+        traits, feedback = note_of(info)
+        if slot.start is not None:
+            slot.reporter.begin(slot.start, traits)
+            slot.start = None
+        over = bool(done) or truncated
+        pose = None if over else pose_by_sensors(observation)
+        found = read_metrics(info, slot.reporter.reading)
+        slot.reporter.step(found, slot.word, pose=pose, feedback=feedback)
+        if over:
+            slot.reporter.end(True if truncated else None)
+        slot.see(observation)
+
+
+def _navigation_names(watched: Any) -> Sequence[str]:
+    """The names by index, where the actions are those of habitat-lab's navigation tasks.
+
+    The spaces tell which actions there are, but not in which order: habitat-lab sorts them by name.
+    """
+    spaces = getattr(watched, "orig_action_spaces", None) or [None]
+    names = getattr(spaces[0], "spaces", None)
+    if not isinstance(names, Mapping):
+        return ()
+    for count in (4, 6):
+        if set(names) == set(NAVIGATION_ACTIONS[:count]):
+            return NAVIGATION_ACTIONS[:count]
+    return ()

@@ -1,0 +1,109 @@
+"""What a Habitat simulator knows of its agent: pose, clearance, clock, the way to the goal. Nothing here changes it.
+
+Habitat is imported only where it is needed, and says how to install it where it is missing.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from springback.producers.errors import ProducerError
+from springback.producers.habitat.metrics import number_of
+from springback.producers.habitat.signals import Pose
+
+_HOW = {
+    "habitat_sim": "conda install habitat-sim withbullet headless -c conda-forge -c aihabitat",
+    "habitat": "pip install habitat-lab",
+}
+
+
+class MissingHabitatError(ProducerError, ImportError):
+    """habitat-sim or habitat-lab is not installed.
+
+    They are no extra of springback: habitat-sim does not come by pip, and the two ask for different versions of numpy.
+
+    >>> str(MissingHabitatError("habitat", ImportError("No module named 'habitat'")))
+    "habitat cannot be imported (No module named 'habitat'); install it with: pip install habitat-lab"
+    """
+
+    def __init__(self, module: str, cause: ImportError) -> None:
+        super().__init__(f"{module} cannot be imported ({cause}); install it with: {_HOW[module]}", name=module)
+
+
+def import_habitat(module: str) -> Any:
+    """The module `habitat_sim` or `habitat`.
+
+    Raises:
+        MissingHabitatError: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingHabitatError(module, error) from error
+
+
+_WAYS_TO_THE_NEXT = ("env", "gym_env")
+
+
+def pose_of(sim: Any, agent_id: int = 0) -> Pose:
+    """The agent's pose, by habitat-lab's `get_agent_state` or by the agent of a bare simulator."""
+    state = sim.get_agent_state(agent_id) if hasattr(sim, "get_agent_state") else sim.get_agent(agent_id).get_state()
+    rotation = state.rotation
+    return Pose(
+        tuple(float(part) for part in state.position),
+        tuple(float(getattr(rotation, part)) for part in "wxyz"),
+    )
+
+
+def pose_by_sensors(observation: Any) -> Pose | None:
+    """The pose by habitat-lab's own sensors (`gps` and `compass`, or `localization_sensor`); None without them."""
+    if not isinstance(observation, Mapping):
+        return None
+    for position, heading in (("localization_sensor", ""), ("gps", "compass")):
+        found = _numbers(observation.get(position))
+        if found and not heading:
+            return Pose(found[:3], found[3:])
+        if found:
+            return Pose(found, _numbers(observation.get(heading)))
+    return None
+
+
+def clearance_m(sim: Any, position: Sequence[float], within_m: float) -> float | None:
+    """The distance to the nearest obstacle, m; None where there is no navmesh, or nobody wants to know."""
+    pathfinder: Any = getattr(sim, "pathfinder", None)
+    if within_m <= 0.0 or not getattr(pathfinder, "is_loaded", False):
+        return None
+    return number_of(pathfinder.distance_to_closest_obstacle(np.asarray(position, dtype=np.float32)))
+
+
+def geodesic_m(sim: Any, position: Sequence[float], goals: Sequence[Sequence[float]]) -> float:
+    """The way to the nearest of the goals, m; infinite where there is none.
+
+    Raises:
+        MissingHabitatError: habitat-sim is not installed.
+    """
+    path = import_habitat("habitat_sim").MultiGoalShortestPath()
+    path.requested_start = np.asarray(position, dtype=np.float32)
+    path.requested_ends = np.asarray(goals, dtype=np.float32)
+    sim.pathfinder.find_path(path)
+    return float(path.geodesic_distance)
+
+
+def core_env(env: Any) -> Any | None:
+    """The `habitat.Env` behind a Gym-style environment and its wrappers; None where there is none."""
+    seen: list[Any] = []
+    while env is not None and all(env is not other for other in seen):
+        core = getattr(env, "habitat_env", None)
+        if core is not None:
+            return core
+        seen.append(env)
+        env = next((inner for way in _WAYS_TO_THE_NEXT if (inner := getattr(env, way, None)) is not None), None)
+    return None
+
+
+def _numbers(values: Any) -> tuple[float, ...]:
+    if not isinstance(values, np.ndarray) or not 1 <= values.size <= 4 or not np.issubdtype(values.dtype, np.number):
+        return ()
+    return tuple(float(value) for value in values.ravel())

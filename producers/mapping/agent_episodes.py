@@ -1,0 +1,291 @@
+"""One agent under a mapping: its session, the episode that runs, and the steps and ends that its messages come to."""
+
+import math
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, Protocol
+
+from springback.producers.contract.columns import COLUMN_BY_NAME
+from springback.producers.contract.frame import EpisodeHeader, NavigationOutcome
+from springback.producers.emitter.signal_checks import checked_header, checked_outcome
+from springback.producers.emitter.step_buffer import ReportedEnd, ReportedStep
+from springback.producers.errors import SignalError
+from springback.producers.mapping.clocks import SessionClock
+from springback.producers.mapping.paths import MISSING, FieldPath
+from springback.producers.mapping.routes import EPISODE_ID, HEADER, NAVIGATION, OUTCOME, SIGNALS, Route
+from springback.producers.mapping.rules import EventRule
+from springback.producers.mapping.signal_mapping import SignalMapping
+from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.transforms import OTHERWISE
+from springback.producers.mapping.value_cells import Repetitions, RuleCells
+from springback.producers.mapping.values import conversion_of, plain_text
+
+MOST_LATE: Final = 64
+MOST_IDS: Final = 10_000
+_NUMBERS_OF_HEADER: Final = ("stress", "magnitude")
+_DISTANCES: Final = ("shortest_path", "path", "final_distance")
+
+
+class Count(Protocol):
+    """Is told of what is left out."""
+
+    def __call__(self, reason: str, detail: str, key: str = "") -> None:
+        """One more: a snake_case reason, an example in words, the key of the mapping that it is of."""
+
+
+class OpenEpisode(NamedTuple):
+    """An episode that runs; its header is made at its first step, when all that is known by then goes into it."""
+
+    header: EpisodeHeader | None
+    id: str | None
+    active_s: float
+    next_step: int
+
+
+class AgentEpisodes:
+    """The state of one agent in one session.
+
+    Args:
+        mapping: what to make of messages.
+        agent: its id.
+        session: the session's id.
+        count: told of everything that is left out.
+    """
+
+    def __init__(self, mapping: SignalMapping, agent: str, session: str, count: Count) -> None:
+        self.agent = agent
+        self.session = session
+        self.clock = SessionClock()
+        self.seen_s = -math.inf
+        self.heard = 0
+        self.repetitions = Repetitions(mapping)
+        self.late: deque[tuple[TimedMessage, Route, float | None]] = deque(maxlen=MOST_LATE)
+        self._mapping = mapping
+        self._count = count
+        self._segments: dict[str, str] = {}
+        self._traits = {EPISODE_ID: RuleCells(mapping.episode.id, plain_text)}
+        for name, rule in mapping.header.items():
+            self._traits[HEADER + name] = RuleCells(rule, conversion_of("header", name))
+        self._signals = {
+            SIGNALS + name: RuleCells(rule, conversion_of("signals", name)) for name, rule in mapping.signals.items()
+        }
+        self._values = self._signals | {OUTCOME: RuleCells(mapping.episode.outcome, plain_text)}
+        for name, rule in mapping.episode.navigation.items():
+            self._values[NAVIGATION + name] = RuleCells(rule, conversion_of("navigation", name))
+        self._told: dict[tuple[str, int, str], str] = {}
+        self._episode: OpenEpisode | None = None
+        self._episodes = 0
+        self._ids: Counter[str] = Counter()
+        self._over: str | None = None
+        self._next_due_s = math.inf
+        self._heard_s = -math.inf
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an episode runs."""
+        return self._episode is not None
+
+    def inherit(self, before: "AgentEpisodes") -> None:
+        """Go on from an earlier session of the agent: what it said of itself holds, and that it said good-bye."""
+        self._segments, self._traits = before._segments, before._traits
+        self._told = {key: text for key, text in before._told.items() if key[0] == "session_end"}
+
+    def remember_traits(self, message: TimedMessage, route: Route) -> None:
+        """Keep what a message says of the agent and its tasks."""
+        self._segments |= route.segments
+        self._take(self._traits, route.traits, message, message.receive_s)
+
+    def take(self, message: TimedMessage, route: Route, time_s: float) -> Iterator[ReportedStep | ReportedEnd]:
+        """Make of a message what the mapping says; it is in order, and no repetition.
+
+        Yields:
+            Steps and ends, each before the next is worked out.
+        """
+        yield from self.advance(time_s)
+        begins = any([self._fires("begin", place, event, message) is not None for place, event in route.begin])
+        if begins and self._episode is not None:
+            yield from self.end(self._outcome(), time_s)
+        if begins or (self._episode is None and self._begins_unsaid(route)):
+            self._begin(time_s)
+        self._heard_s = time_s
+        self._take(self._values, route.values, message, time_s)
+        if route.trigger and self._episode is not None:
+            yield from self._step(time_s)
+        for place, event in route.end:
+            text = self._fires("end", place, event, message)
+            if text is not None and self._episode is not None:
+                self._over = self._episode.id
+                yield from self.end(event.outcomes.get(text, event.outcomes.get(OTHERWISE, "aborted")), time_s)
+
+    def other_id(self) -> bool:
+        """Whether the agent now speaks of another episode than the one that runs."""
+        running = None if self._episode is None else self._episode.id
+        return running is not None and self._read_id() not in (None, running)
+
+    def begin_id(self) -> None:
+        """The agent speaks of another episode: its clock may begin anew, and what is told of it is news."""
+        self.clock.begin()
+        self._told.clear()
+
+    def ends_session(self, message: TimedMessage, route: Route) -> bool:
+        """Whether the message ends the session."""
+        return any(
+            [self._fires("session_end", place, event, message) is not None for place, event in route.session_end]
+        )
+
+    def advance(self, now_s: float) -> Iterator[ReportedStep | ReportedEnd]:
+        """Make the steps of a fixed rate that are due, and end an episode that has been silent for too long."""
+        cycle_s = self._mapping.step.cycle_s
+        if cycle_s is not None and self._episode is not None:
+            progress = self._signals[SIGNALS + "progress"]
+            stale_s = self._mapping.step.stale_s
+            while self._next_due_s <= now_s:
+                silent = self._next_due_s - self._heard_s > stale_s  # a default or a sum never gets old by itself
+                if silent or progress.read(self._next_due_s, stale_s, self._segments) is None:
+                    cycles = math.floor((now_s - self._next_due_s) / cycle_s) + 1
+                    self._skip(cycles)
+                    self._next_due_s += cycles * cycle_s
+                else:
+                    due_s, self._next_due_s = self._next_due_s, self._next_due_s + cycle_s
+                    yield from self._step(due_s)
+        gap_s, episode = self._mapping.episode.gap_s, self._episode
+        if gap_s is not None and episode is not None and now_s - episode.active_s > gap_s:
+            yield from self.end(self._outcome(), episode.active_s)
+
+    def move(self, by_s: float) -> None:
+        """The clock was set: what was timed so far is moved along."""
+        if self._episode is not None:
+            self._episode = self._episode._replace(active_s=self._episode.active_s + by_s)
+            self._next_due_s += by_s
+        self._heard_s += by_s
+        for rule in (*self._traits.values(), *self._values.values()):
+            for cell in rule.cells:
+                cell.time_s += by_s
+
+    def end(self, outcome: str | None, time_s: float | None = None) -> Iterator[ReportedEnd]:
+        """End the episode that runs, if one does; of one without steps nothing was told. None: as the mapping says."""
+        episode, self._episode = self._episode, None
+        self._next_due_s = math.inf
+        if episode is None or episode.header is None:
+            return
+        told = checked_outcome(self._outcome() if outcome is None else outcome)
+        yield ReportedEnd(episode.header, told, self.clock.now_s if time_s is None else time_s, self._navigation())
+
+    def _begin(self, time_s: float) -> None:
+        for cells in self._values.values():
+            cells.forget()
+        self._episode, self._over = OpenEpisode(None, None, time_s, 0), None
+        if self._mapping.step.cycle_s is not None:
+            self._next_due_s = time_s + self._mapping.step.cycle_s
+
+    def _begins_unsaid(self, route: Route) -> bool:
+        """Whether a message of this route begins an episode without any event; one that was ended stays so."""
+        if self._mapping.episode.begin or not (route.values or route.trigger):
+            return False
+        over = self._over is not None and self._read_id() == self._over
+        if over and route.trigger:
+            self._count(
+                "after_end", f"{self.agent}: episode {self._over!r} is over; begin can say that its id comes again"
+            )
+        return not over
+
+    def _read_id(self) -> str | None:
+        told: str | None = self._traits[EPISODE_ID].read(math.inf, math.inf, self._segments)
+        return told
+
+    def _skip(self, cycles: int) -> None:
+        self._count("no_progress", f"{self.agent}: no value of signals.progress that is new enough")
+        episode = self._episode
+        if episode is not None and episode.header is not None:
+            self._episode = episode._replace(next_step=episode.next_step + cycles)
+
+    def _step(self, time_s: float) -> Iterator[ReportedStep]:
+        stale_s = self._mapping.step.stale_s
+        signals: dict[str, Any] = {}
+        for name in self._mapping.signals:
+            value = self._signals[SIGNALS + name].read(time_s, stale_s, self._segments)
+            if value is not None:
+                signals[name] = value[: int(COLUMN_BY_NAME[name].maximum)] if isinstance(value, str) else value
+        if "progress" not in signals:
+            self._skip(1)
+            return
+        episode = self._episode
+        if episode is not None and episode.header is None:
+            episode = self._headed(episode)
+        if episode is None or episode.header is None:
+            return
+        signals["time_s"] = time_s
+        self.clock.has_stepped = True
+        self._episode = episode._replace(active_s=time_s, next_step=episode.next_step + 1)
+        for cells in self._signals.values():  # what is told at the end adds up over the whole episode
+            cells.close_step()
+        yield ReportedStep(episode.header, episode.next_step, signals)
+
+    def _headed(self, episode: OpenEpisode) -> OpenEpisode | None:
+        known = {
+            name: value
+            for name in self._mapping.header
+            if (value := self._traits[HEADER + name].read(math.inf, math.inf, self._segments)) is not None
+        }
+        episode_id = self._read_id()
+        if episode_id is None and not self._mapping.episode.id.sources:
+            episode_id = str(self._episodes)
+        name = episode_id
+        if episode_id is not None and episode_id in self._ids:
+            name = f"{episode_id}#{self._ids[episode_id] + 1}"
+            known.setdefault("task", episode_id)
+        try:
+            header = checked_header({"agent": self.agent, "episode": name, **known})
+        except SignalError as error:
+            self._count("unusable_header", str(error))
+            return None
+        if name != episode_id:
+            self._count("id_again", f"{self.agent}: an episode {episode_id!r} was here before; this one is {name!r}")
+        self._episodes += 1
+        self._remember_id(str(episode_id))
+        return episode._replace(header=header, id=episode_id)
+
+    def _remember_id(self, episode_id: str) -> None:
+        self._ids[episode_id] += 1
+        if len(self._ids) > MOST_IDS:
+            del self._ids[next(iter(self._ids))]
+
+    def _outcome(self) -> str:
+        told = self._values[OUTCOME].read(math.inf, math.inf, self._segments)
+        try:
+            return checked_outcome(told)
+        except SignalError as error:
+            self._count("unusable_outcome", str(error))
+            return "aborted"
+
+    def _navigation(self) -> NavigationOutcome | None:
+        read = {
+            name: conversion_of("navigation", name)(
+                self._values[NAVIGATION + name].read(math.inf, math.inf, self._segments)
+            )
+            for name in self._mapping.episode.navigation
+        }
+        known = {name: value for name, value in read.items() if value is not None}
+        return NavigationOutcome(**known) if known else None
+
+    def _take(
+        self, into: dict[str, RuleCells], paths: list[tuple[str, int, FieldPath]], message: TimedMessage, time_s: float
+    ) -> None:
+        for key, place, path in paths:
+            raw = path.read(message.value)
+            if raw is MISSING:
+                self._count("missing_field", f"{message.topic or 'a row'} has no {path.text}", key)
+            elif not into[key].cells[place].take(raw, time_s) and raw != []:  # a list of none says that there are none
+                self._count("unusable_value", f"{message.topic or 'a row'} has {str(raw)[:80]!r} as {path.text}", key)
+
+    def _fires(self, kind: str, place: int, event: EventRule, message: TimedMessage) -> str | None:
+        if event.field is None:
+            return OTHERWISE
+        key = (kind, place, message.topic)
+        text, before = event.text_in(message.value), self._told.get(key)
+        if text is None:
+            self._told.pop(key, None)
+            return None
+        self._told[key] = text
+        wanted = event.equals is None or text in event.equals
+        return text if wanted and (event.each or text != before) else None

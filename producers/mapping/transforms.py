@@ -1,0 +1,243 @@
+"""The transforms that a mapping may declare, each a function of one message's value; None stands for no value.
+
+Those of one number work on each item of a list too. Those with a memory (`make` gives a fresh one) remember messages of
+the episode alone. All of it is ours.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from springback.producers.mapping.paths import named_of, number_of, seconds_of, text_of, vector_of
+
+Function = Callable[[Any], Any]
+OTHERWISE: Final = "*"
+
+
+class Transform(NamedTuple):
+    """One declared transform; `make` gives the function, with a memory of its own where it has one."""
+
+    name: str
+    make: Callable[[], Function]
+
+
+def _each(function: Callable[[float], float | None]) -> Function:
+    def apply(value: Any) -> Any:
+        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+            return [result for item in value if (result := apply(item)) is not None]
+        number = number_of(value)
+        result = None if number is None else function(number)
+        return result if result is None or math.isfinite(result) else None
+
+    return apply
+
+
+def _over_list(function: Callable[[list[float]], float]) -> Function:
+    def apply(value: Any) -> Any:
+        if not isinstance(value, list | tuple | np.ndarray):
+            return number_of(value)
+        numbers = [number for item in value if (number := number_of(item)) is not None]
+        return function(numbers) if numbers else None
+
+    return apply
+
+
+def _norm(value: Any) -> float | None:
+    vector = vector_of(value)
+    return None if vector is None else math.hypot(*vector)
+
+
+def _path_length(value: Any) -> float | None:
+    if not isinstance(value, list | tuple | np.ndarray):
+        return None
+    points = [point for item in value if (point := vector_of(item)) is not None]
+    pairs = itertools.pairwise(points)
+    return sum(math.dist(a, b) for a, b in pairs if len(a) == len(b)) if points else None
+
+
+def _yaw(value: Any) -> float | None:
+    x, y, z, w = (number_of(named_of(value, axis)) for axis in "xyzw")
+    if x is None or y is None or z is None or w is None:
+        return None
+    return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+def _to_number(value: Any) -> float | None:
+    try:
+        return number_of(float(value)) if isinstance(value, str) else number_of(value)
+    except ValueError:
+        return None
+
+
+def _count(value: Any) -> float | None:
+    return float(len(value)) if isinstance(value, list | tuple | Mapping | np.ndarray) else None
+
+
+def _item(place: int) -> Function:
+    def pick(value: Any) -> Any:
+        if not isinstance(value, list | tuple | np.ndarray):
+            return value
+        return value[place] if len(value) else None
+
+    return pick
+
+
+def _ratio_to_first() -> Function:
+    first: float | None = None
+
+    def ratio(value: float) -> float | None:
+        nonlocal first
+        if first is None and value != 0.0:
+            first = value
+        return None if first is None else value / first
+
+    return _each(ratio)
+
+
+def _progress_from_remaining() -> Function:
+    first: float | None = None
+
+    def progress(value: float) -> float | None:
+        nonlocal first
+        if first is None and value > 0.0:
+            first = value
+        return None if first is None else min(max(1.0 - value / first, 0.0), 1.0)
+
+    return _each(progress)
+
+
+def _since_first() -> Function:
+    first: float | None = None
+
+    def since(value: float) -> float:
+        nonlocal first
+        first = value if first is None else first
+        return value - first
+
+    return _each(since)
+
+
+def _difference() -> Function:
+    last: float | None = None
+
+    def difference(value: float) -> float:
+        nonlocal last
+        before, last = last, value
+        return 0.0 if before is None else value - before
+
+    return _each(difference)
+
+
+def _count_new() -> Function:
+    last: float | None = None
+
+    def increase(value: float) -> float:
+        nonlocal last
+        before, last = last, value
+        if before is None:
+            return 0.0
+        return value - before if value >= before else max(value, 0.0)  # a counter that began anew
+
+    return _each(increase)
+
+
+def _changes() -> Function:
+    last: str | None = None
+
+    def change(value: Any) -> float | None:
+        nonlocal last
+        text = text_of(value)
+        if text is None:
+            return None
+        before, last = last, text
+        return float(before is not None and before != text)
+
+    return change
+
+
+def _distance_travelled() -> Function:
+    last: tuple[float, ...] | None = None
+
+    def distance(value: Any) -> float | None:
+        nonlocal last
+        position = vector_of(value)
+        if position is None:
+            return None
+        before, last = last, position
+        return math.dist(before, position) if before is not None and len(before) == len(position) else 0.0
+
+    return distance
+
+
+def _table(entries: Mapping[str, Any]) -> Function:
+    def look_up(value: Any) -> Any:
+        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+            return [found for item in value if (found := look_up(item)) is not None]
+        text = text_of(value)
+        return entries.get(text, entries.get(OTHERWISE)) if text is not None else None
+
+    return look_up
+
+
+def _one_of(function: Function) -> Callable[[], Function]:
+    return lambda: function
+
+
+PLAIN: Final[dict[str, Callable[[], Function]]] = {
+    "one_minus": _one_of(_each(lambda value: 1.0 - value)),
+    "invert": _one_of(_each(lambda value: 1.0 / value if value else None)),
+    "absolute": _one_of(_each(abs)),
+    "number": _one_of(_to_number),
+    "seconds": _one_of(seconds_of),
+    "norm": _one_of(_norm),
+    "yaw": _one_of(_yaw),
+    "path_length": _one_of(_path_length),
+    "maximum": _one_of(_over_list(max)),
+    "minimum": _one_of(_over_list(min)),
+    "mean": _one_of(_over_list(lambda values: sum(values) / len(values))),
+    "sum": _one_of(_over_list(sum)),
+    "count": _one_of(_count),
+    "first": _one_of(_item(0)),
+    "last": _one_of(_item(-1)),
+    "ratio_to_first": _ratio_to_first,
+    "progress_from_remaining": _progress_from_remaining,
+    "since_first": _since_first,
+    "difference": _difference,
+    "count_new": _count_new,
+    "changes": _changes,
+    "distance_travelled": _distance_travelled,
+}
+"""Transforms without an argument."""
+
+WITH_NUMBER: Final[dict[str, Callable[[float], Function]]] = {
+    "scale": lambda factor: _each(lambda value: value * factor),
+    "offset": lambda addend: _each(lambda value: value + addend),
+    "threshold": lambda limit: _each(lambda value: float(value >= limit)),
+}
+"""Transforms with a number; `threshold` is 1 at the limit and above, else 0."""
+
+ADDED_UP: Final = frozenset({"difference", "count_new", "changes", "distance_travelled"})
+"""What tells of a change since the last message, so that the messages of one step are added up."""
+
+
+def plain_transform(name: str) -> Transform:
+    """The transform of this name that takes no argument."""
+    return Transform(name, PLAIN[name])
+
+
+def number_transform(name: str, argument: float) -> Transform:
+    """The transform of this name with its number."""
+    return Transform(name, _one_of(WITH_NUMBER[name](argument)))
+
+
+def clip_transform(low: float, high: float) -> Transform:
+    """Values below `low` become `low`, those above `high` become `high`."""
+    return Transform("clip", _one_of(_each(lambda value: min(max(value, low), high))))
+
+
+def table_transform(entries: Mapping[str, Any]) -> Transform:
+    """Looks a text or number up; `*` stands for all others, and without it they have no value."""
+    return Transform("table", _one_of(_table(entries)))

@@ -1,0 +1,255 @@
+"""Disturbs Habitat: drops actions, kicks the heading, moves the goal, and makes the sensors' pose and depth drift.
+
+    env = watch(disturbed(habitat.Env(config), severity=0.4, seed=7), emitter, family="pointnav")
+
+It goes inside of `watch`, so that planning is timed and actions are told as the agent meant them. Each episode's header
+then carries stress, perturbation and magnitude, and each step's feedback says what acted on it: the first of them is
+the onset. For a vector, disturb each environment where it is made. It imports nothing of Habitat.
+
+What is disturbed is habitat-lab's navigation (a goal with a position, an agent that is a pose) or a bare simulator.
+"""
+
+import cmath
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from springback.producers.habitat.proxy import NOTE_KEY, HabitatProxy
+from springback.producers.habitat.reporter import task_id
+from springback.producers.habitat.signals import action_word
+from springback.producers.habitat.world import core_env, geodesic_m
+from springback.producers.perturbations.navigation import (
+    DISTURBANCES,
+    DisturbanceName,
+    NavigationDice,
+    StepDisturbance,
+    drifted,
+)
+
+TRIES = 10
+"""Places that are tried for a goal that moves; where none can be reached it stays."""
+
+
+def disturbed(
+    env: Any, severity: float, *, seed: int = 0, kinds: Sequence[DisturbanceName] = DISTURBANCES
+) -> "DisturbedEnv | DisturbedSimulator":
+    """The environment, disturbed with this severity.
+
+    Args:
+        env: a `habitat.Env`, a Gym-style environment of habitat-lab, or a `habitat_sim.Simulator`.
+        severity: in [0, 1]; 0 leaves everything as it is, and marks episodes as references.
+        seed: the same seed, task and severity give the same disturbances.
+        kinds: which disturbances there are; all of them by default.
+
+    Raises:
+        ValueError: the severity is outside [0, 1], or there is no such disturbance.
+        TypeError: there is no `habitat.Env` behind it, and it is no simulator.
+    """
+    dice = NavigationDice(severity, seed=seed, kinds=kinds)
+    if hasattr(env, "pathfinder") and hasattr(env, "get_agent"):
+        return DisturbedSimulator(env, dice)
+    core = env if hasattr(env, "get_metrics") and hasattr(env, "current_episode") else core_env(env)
+    if core is None:
+        message = f"cannot disturb a {type(env).__name__}: expected a habitat.Env, one behind Gym, or a simulator"
+        raise TypeError(message)
+    return DisturbedEnv(env, core, dice)
+
+
+class _Disturbed(HabitatProxy):
+    """What disturbs has dice, and a note of what it does."""
+
+    _own = HabitatProxy._own | {"_dice", "_throw", "_begun"}
+    _dice: NavigationDice
+    _throw: StepDisturbance
+
+    def __init__(self, watched: Any, dice: NavigationDice) -> None:
+        super().__init__(watched)
+        self._dice = dice
+        self._throw = StepDisturbance()
+        self._begun = False
+
+    def perturbation_note(self) -> dict[str, Any]:
+        """The header's traits, and the feedback of the last step: what acted on it, with the first as the onset."""
+        names = ", ".join(self._throw.acting)
+        return {
+            "traits": self._dice.traits(),
+            "feedback": names and f"{'perturbed' if self._begun else 'onset'}: {names}",
+        }
+
+    def _start(self, task: str) -> None:
+        self._dice.begin(task)
+        self._throw, self._begun = StepDisturbance(), False
+
+    def _next(self) -> StepDisturbance:
+        self._begun = self._begun or bool(self._throw.acting)
+        self._throw = self._dice.throw()
+        return self._throw
+
+    def _did_not(self, name: DisturbanceName) -> None:
+        """Takes back what was thrown and could not be done."""
+        self._throw = replace(self._throw, acting=tuple(acting for acting in self._throw.acting if acting != name))
+
+    def _noisy(self, observations: Any) -> Any:
+        noisy = "sensor_noise" in self._throw.acting and isinstance(observations, Mapping)
+        return _drifting(observations, self._throw, self._dice) if noisy else observations
+
+
+class DisturbedEnv(_Disturbed):
+    """A `habitat.Env`, or a Gym-style environment around one, that is disturbed.
+
+    A dropped action takes no step of the environment, so none of its step limit: the observation before it is given
+    again with fresh images, the measures are taken anew. Behind Gym the very first action is never dropped: only a step
+    that was taken tells whether steps have four parts or five.
+    """
+
+    _own = _Disturbed._own | {"_core", "_observations", "_goals", "_parts"}
+
+    def __init__(self, watched: Any, core: Any, dice: NavigationDice) -> None:
+        super().__init__(watched, dice)
+        self._core = core
+        self._observations: Any = {}
+        self._goals: tuple[Any, list[Any]] | None = None
+        self._parts = 0
+
+    def reset(self, *args: Any, **kwargs: Any) -> Any:
+        """Resets the environment; a goal that was moved is first put back."""
+        self._put_back()
+        result = self._watched.reset(*args, **kwargs)
+        episode = self._core.current_episode
+        self._start(task_id(episode.scene_id, episode.episode_id))
+        self._observations = result[0] if isinstance(result, tuple) else result
+        return result
+
+    def step(self, action: Any, **kwargs: Any) -> Any:
+        """Takes a step, disturbed."""
+        core = self._core
+        throw = self._next()
+        if throw.kick_deg:
+            state = core.sim.get_agent_state()
+            core.sim.set_agent_state(state.position, turned(state.rotation, throw.kick_deg), reset_sensors=False)
+        if throw.goal_moves and not self._move_goal():
+            self._did_not("goal_move")
+        gym_style = self._watched is not core
+        carried_out = action_word(action, core.task.get_action_name).mode == "stop" or (gym_style and not self._parts)
+        if throw.dropped and carried_out:
+            self._did_not("action_drop")
+        if throw.dropped and not carried_out:
+            result = self._drop(action, gym_style)
+        else:
+            result = self._watched.step(action, **kwargs)
+            self._parts = len(result)
+        self._observations = result[0] if gym_style else result
+        observations = self._noisy(self._observations)
+        if not gym_style:
+            return observations
+        info = {**result[-1], NOTE_KEY: self.perturbation_note()}
+        return (observations, *result[1:-1], info)
+
+    def close(self) -> None:
+        """Puts back a goal that was moved, and closes the environment."""
+        self._put_back()
+        super().close()
+
+    def _drop(self, action: Any, gym_style: bool) -> Any:
+        core = self._core
+        fresh = core.sim.step(None)
+        core.task.measurements.update_measures(
+            episode=core.current_episode, action=action, task=core.task, observations=fresh
+        )
+        if gym_style:
+            return self._observations, 0.0, *[False] * (self._parts - 3), core.get_metrics()
+        return {**self._observations, **fresh}
+
+    def _move_goal(self) -> bool:
+        episode = self._core.current_episode
+        sim = self._core.sim
+        here = sim.get_agent_state().position
+        old = [float(part) for part in episode.goals[0].position]
+        place = place_near(old, self._dice, sim.pathfinder, lambda goal: sim.geodesic_distance(here, goal))
+        if place is None:
+            return False
+        if self._goals is None:
+            self._goals = (episode, episode.goals)
+        moved = copy.copy(episode.goals[0])
+        moved.position = place
+        episode.goals = [moved]
+        episode._shortest_path_cache = None  # habitat-lab would measure the way to the old goal for ever
+        return True
+
+    def _put_back(self) -> None:
+        if self._goals is not None:
+            episode, goals = self._goals
+            episode.goals, self._goals = goals, None
+
+
+class DisturbedSimulator(_Disturbed):
+    """A disturbed `habitat_sim.Simulator`. The loop around it says when episodes begin, and takes over moved goals."""
+
+    def begin_disturbances(self, task: str) -> None:
+        """Begins an episode of this task."""
+        self._start(task)
+
+    def moved_goals(self, goals: list[list[float]], agent_id: int = 0) -> list[list[float]]:
+        """The goals after the last step."""
+        if not self._throw.goal_moves:
+            return goals
+        sim = self._watched
+        here = sim.get_agent(agent_id).get_state().position
+        place = place_near(goals[0], self._dice, sim.pathfinder, lambda goal: geodesic_m(sim, here, [goal]))
+        if place is None:
+            self._did_not("goal_move")
+        return goals if place is None else [place]
+
+    def step(self, action: Any, dt: float = 1.0 / 60.0) -> Any:
+        """Takes a step of the default agent, disturbed."""
+        sim = self._watched
+        throw = self._next()
+        if throw.kick_deg:
+            agent = sim.get_agent(0)
+            state = agent.get_state()
+            state.rotation = turned(state.rotation, throw.kick_deg)
+            agent.set_state(state, reset_sensors=False)
+        if throw.dropped:
+            sim.step_physics(dt)
+            return self._noisy({**sim.get_sensor_observations(), "collided": False})
+        return self._noisy(sim.step(action, dt))
+
+
+def turned(rotation: Any, degrees: float) -> list[float]:
+    """The rotation, turned to the left about the vertical: x, y, z and w, as Habitat takes them."""
+    half = math.radians(degrees) / 2
+    c, s = math.cos(half), math.sin(half)
+    x, y, z, w = (float(getattr(rotation, part)) for part in "xyzw")
+    return [c * x + s * z, c * y + s * w, c * z - s * x, c * w - s * y]
+
+
+def place_near(old: Sequence[float], dice: NavigationDice, pathfinder: Any, distance_to: Any) -> list[float] | None:
+    """A place that can be reached near an old one; None where none was found."""
+    for _ in range(TRIES):
+        away = cmath.rect(dice.at.within_m * math.sqrt(dice.places.random()), 2 * math.pi * dice.places.random())
+        candidate = np.array([old[0] + away.real, old[1], old[2] + away.imag], dtype=np.float32)
+        place = [float(part) for part in pathfinder.snap_point(candidate)]
+        if all(map(math.isfinite, place)) and math.isfinite(distance_to(place)):
+            return place
+    return None
+
+
+def _drifting(observations: Mapping[str, Any], throw: StepDisturbance, dice: NavigationDice) -> dict[str, Any]:
+    """The observations as sensors tell them whose pose has drifted and whose depth is noisy."""
+    seen = dict(observations)
+    if "gps" in seen:
+        seen["gps"] = seen["gps"] + np.asarray(throw.drift_m, dtype=seen["gps"].dtype)
+    if "compass" in seen:
+        seen["compass"] = seen["compass"] + np.asarray(math.radians(throw.drift_deg), dtype=seen["compass"].dtype)
+    for name in ("pointgoal_with_gps_compass", "pointgoal"):
+        if name in seen and len(seen[name]) == 2:
+            rho, phi = drifted(float(seen[name][0]), float(seen[name][1]), throw.drift_m, throw.drift_deg)
+            seen[name] = np.array([rho, phi], dtype=seen[name].dtype)
+    if "depth" in seen:
+        noise = dice.places.standard_normal(np.shape(seen["depth"]), dtype=np.float32)
+        seen["depth"] = seen["depth"] * (1.0 + dice.at.depth_noise * noise)
+    return seen

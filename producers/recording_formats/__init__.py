@@ -1,1 +1,0 @@
-"""Readers of recordings, one a format: each gives timed messages, and tells of what it cannot read."""

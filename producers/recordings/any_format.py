@@ -1,0 +1,320 @@
+"""Recordings of any format as step frames: our own as they are, all others by a signal mapping, in any mixture.
+
+What a file is, its content tells. A file is read as a stream, whatever its size; what cannot be read of it is told.
+
+Recordings as frames that can be gone through more than once, without holding them in memory.
+"""
+
+import gzip
+import hashlib
+import io
+import shutil
+import struct
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Final, cast
+
+from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame, encode_json
+from springback.producers.contract.frame import StepFrame
+from springback.producers.emitter.step_buffer import Report, ReportedStep, build_frame
+from springback.producers.errors import MappingError
+from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport, SessionClosed
+from springback.producers.mapping.signal_mapping import SignalMapping
+from springback.producers.recordings.opening import (
+    NATIVE,
+    READ_ERRORS,
+    OpenRecording,
+    file_format,
+    file_size,
+    folder_format,
+    magic_format,
+)
+from springback.producers.recordings.step_frames import (
+    RecordedFrame,
+    ReportUnreadable,
+    UnreadablePart,
+    frames_of,
+    log_unreadable,
+    read_frames,
+    recording_lines,
+)
+from springback.producers.sources import find_source
+
+Progress = Callable[[str, float | None], None]
+"""Told while a recording is read: what it is called, and how much of it is read, from 0 to 1, where that is known."""
+
+STEPS_PER_FRAME: Final = 64
+LINGER_S: Final = 1.0
+_MESSAGES_PER_TELLING: Final = 256
+_GZIP: Final = b"\x1f\x8b"
+_OTHER_FOLDER: Final = "a folder that is neither a ROS 2 bag nor a LeRobot dataset: name the recordings in it"
+_OTHER_FILE: Final = "neither step frames nor MCAP, a ROS bag, Parquet, CSV or JSON Lines (one value a line)"
+
+
+def read_recordings(
+    paths: Iterable[str | Path],
+    mapping: SignalMapping | None,
+    report_unreadable: ReportUnreadable = log_unreadable,
+    progress: Progress = lambda source, share: None,
+) -> Iterator[RecordedFrame]:
+    """The frames of several recordings, as one input in the order given.
+
+    Args:
+        paths: files, or folders of ROS 2 bags and LeRobot datasets; `-` is standard input.
+        mapping: what the messages of recordings mean that hold no step frames; None where all do.
+        report_unreadable: told of each part that cannot be read, and, at a recording's end, of what was left out.
+        progress: told how far it is.
+
+    Raises:
+        OSError: a file cannot be opened.
+        MappingError: a recording needs a mapping, or is of no known format.
+        MissingExtraError: a package that a format needs is not installed.
+    """
+    for path in map(Path, paths):
+        with ExitStack() as stack:
+            source = "<stdin>" if str(path) == "-" else str(path)
+            kind, recording = _opened(path, source, mapping, report_unreadable, stack)
+            if recording is None:
+                yield from _native_frames(path, source, report_unreadable, stack)
+            else:
+                yield from _mapped_frames(kind, recording, progress)
+
+
+def check_without_mapping(path: Path) -> None:
+    """Check that a recording is none that plainly needs a mapping, so that it is not taken for broken step frames.
+
+    Raises:
+        MappingError: it is a folder, MCAP, a bag or Parquet.
+        OSError: it cannot be opened.
+    """
+    if path.is_dir():
+        _checked(folder_format(path), str(path), None, _OTHER_FOLDER)
+    if path.is_file():
+        with path.open("rb") as file:
+            kind = magic_format(file.read(16))
+        if kind is not None:
+            _checked(kind, str(path), None, "")
+
+
+def _opened(
+    path: Path, source: str, mapping: SignalMapping | None, report: ReportUnreadable, stack: ExitStack
+) -> tuple[str, OpenRecording | None]:
+    if path.is_dir():
+        kind = folder_format(path)
+        known = _checked(kind, source, mapping, _OTHER_FOLDER)
+        return str(kind), OpenRecording(path, source, io.BytesIO(), known, report)
+    if not path.is_file():
+        path = _copy(_standard_input() if str(path) == "-" else stack.enter_context(path.open("rb")), stack)
+    raw, stream = _stream(path, stack)
+    start = _start(stream)
+    kind = file_format(start)
+    if kind == NATIVE:
+        return NATIVE, None
+    known = _checked(kind, source, mapping, _OTHER_FILE if start else "empty, or nothing of it can be unpacked")
+    raw, stream = _stream(path, stack)
+    if stream is not raw and find_source(str(kind), "recording").by_name:
+        path = _copy(stream, stack)
+    return str(kind), OpenRecording(path, source, stream, known, report, raw, file_size(path))
+
+
+def _checked(kind: str | None, source: str, mapping: SignalMapping | None, otherwise: str) -> SignalMapping:
+    if kind is None:
+        message = f"{source} is {otherwise}"
+    elif mapping is None:
+        message = f"{source} is a recording of the format {kind}: say with --mapping which field of it is which signal"
+    else:
+        return mapping
+    raise MappingError(message)
+
+
+def _standard_input() -> io.BufferedIOBase:
+    return cast("io.BufferedReader", sys.stdin.buffer)
+
+
+def _stream(path: Path, stack: ExitStack) -> tuple[io.BufferedIOBase, io.BufferedIOBase]:
+    raw = stack.enter_context(path.open("rb"))
+    return raw, gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == _GZIP else raw
+
+
+def _start(stream: io.BufferedIOBase) -> bytes:
+    try:
+        start = stream.read(16)
+        while start and (not start.strip() or (b"\n" not in start and start.lstrip()[:1] in (b"{", b"["))):
+            more = stream.readline(MAX_FRAME_BYTES)
+            if not more:
+                break
+            start = start.lstrip() + more
+        return start if start.lstrip()[:1] in (b"{", b"[") else start + stream.read(4096)
+    except READ_ERRORS:
+        return b""
+
+
+def _copy(stream: io.BufferedIOBase, stack: ExitStack) -> Path:
+    """What can only be read once, or only by its name, in a file of its own."""
+    copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="springback-"))
+    try:
+        shutil.copyfileobj(stream, copy)
+    except READ_ERRORS:
+        pass  # what there is of it is read; the reader tells what is missing
+    copy.flush()
+    return Path(copy.name)
+
+
+def _native_frames(path: Path, source: str, report: ReportUnreadable, stack: ExitStack) -> Iterator[RecordedFrame]:
+    _, stream = _stream(path, stack)
+    return frames_of(recording_lines(stream, source, report), source, report)
+
+
+def _mapped_frames(kind: str, recording: OpenRecording, progress: Progress) -> Iterator[RecordedFrame]:
+    assembler = EpisodeAssembler(recording.mapping, session=_session(recording.source), recorded=True)
+    batches = _FrameBatches()
+    number = 0
+    for number, message in enumerate(find_source(kind, "recording").load()(recording), 1):
+        for frame in batches.add(assembler.add(message)):
+            yield RecordedFrame(encode_json(frame), recording.source, number, frame)
+        if number % _MESSAGES_PER_TELLING == 1:
+            progress(recording.source, recording.share())
+    for frame in [*batches.add(assembler.finish()), *batches.flush()]:
+        yield RecordedFrame(encode_json(frame), recording.source, number, frame)
+    progress(recording.source, 1.0)
+    _tell_left_out(recording, assembler)
+
+
+def _session(source: str) -> str:
+    """The same each time that the recording is read, and another for one of the same name elsewhere."""
+    digest = hashlib.blake2s(source.encode(errors="replace"), digest_size=4).hexdigest()
+    return f"{Path(source).name[:100]}-{digest}"
+
+
+def _tell_left_out(recording: OpenRecording, assembler: EpisodeAssembler) -> None:
+    report, mapping = assembler.report, recording.mapping
+    there = ", ".join(repr(topic) if topic else "rows without one" for topic in sorted(recording.topics))
+    if not there:
+        recording.unreadable(0, "no_messages", "there is not one message in it that can be read")
+    elif not any(recording.topics.values()):
+        recording.unreadable(0, "no_topic_matches", f"topics in it: {there}; {mapping.file} reads others")
+    elif absent := [
+        one.text for one in mapping.patterns if all(one.match(topic) is None for topic in recording.topics)
+    ]:
+        named = ", ".join(map(repr, absent))
+        recording.unreadable(0, "no_such_topic", f"{mapping.file} reads {named} too; topics in it: {there}")
+    for told, count in sorted(report.by_key.items()):
+        if told != "not_mapped":
+            reason, _, key = told.partition(" of ")
+            first = f"{key}: {report.examples[told]}" if key else report.examples[told]
+            recording.unreadable(0, reason, f"{count} times; the first: {first}")
+
+
+class _FrameBatches:
+    """Collects reports into frames by session, each of a second or so."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, str], list[Report]] = {}
+
+    def add(self, reports: Iterable[MappedReport]) -> Iterator[StepFrame]:
+        for producer, session, report in reports:
+            key = (producer, session)
+            if isinstance(report, SessionClosed):
+                yield from self._flush(key)
+                continue
+            waiting = self._waiting.setdefault(key, [])
+            waiting.append(report)
+            if not isinstance(report, ReportedStep) or len(waiting) >= STEPS_PER_FRAME or _spans(waiting) >= LINGER_S:
+                yield from self._flush(key)
+
+    def flush(self) -> Iterator[StepFrame]:
+        for key in list(self._waiting):
+            yield from self._flush(key)
+
+    def _flush(self, key: tuple[str, str]) -> Iterator[StepFrame]:
+        waiting = self._waiting.pop(key, None)
+        if waiting:
+            yield build_frame(*key, waiting)
+
+
+def _spans(waiting: list[Report]) -> float:
+    first, last = waiting[0], waiting[-1]
+    if not isinstance(first, ReportedStep) or not isinstance(last, ReportedStep):
+        return 0.0
+    return float(last.signals["time_s"]) - float(first.signals["time_s"])
+
+
+_LENGTH: Final = struct.Struct("<Q")
+
+
+class RecordedFrames:
+    """The frames of several recordings, as one input in the order given.
+
+    Step frames are read anew from their files each time through. What can be read only once (standard input, a pipe) is
+    held in memory instead; what a mapping makes of other recordings is made once, and kept in a file of its own.
+
+    Args:
+        paths: files of JSON Lines, plain or gzip; with a mapping, recordings of every format; `-` is standard input.
+        report_unreadable: called for each part that cannot be read, the first time that it is met.
+        mapping: what the messages of recordings mean that hold no step frames.
+        progress: told how far the making of frames by the mapping is.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str | Path],
+        report_unreadable: ReportUnreadable = log_unreadable,
+        mapping: SignalMapping | None = None,
+        progress: Progress = lambda source, share: None,
+    ) -> None:
+        self._paths = [str(path) for path in paths]
+        self._report_unreadable = report_unreadable
+        self._mapping = mapping
+        self._progress = progress
+        self._told: set[UnreadablePart] = set()
+        self._held: dict[str, list[StepFrame]] = {}
+        self._made: IO[bytes] | None = None
+
+    def __iter__(self) -> Iterator[StepFrame]:
+        """All frames that can be read.
+
+        Raises:
+            OSError: A file cannot be opened.
+            MappingError: A recording is of no known format.
+            MissingExtraError: A package that a format needs is not installed.
+        """
+        if self._mapping is not None:
+            yield from self._mapped()
+            return
+        for path in self._paths:
+            if path != "-" and Path(path).is_file():
+                yield from self._read(path)
+            else:
+                if path not in self._held:
+                    self._held[path] = list(self._read(path))
+                yield from self._held[path]
+
+    def _mapped(self) -> Iterator[StepFrame]:
+        if self._made is None:
+            made = tempfile.TemporaryFile(prefix="springback-")
+            weakref.finalize(self, made.close)
+            for recorded in read_recordings(self._paths, self._mapping, self._report_once, self._progress):
+                made.write(_LENGTH.pack(len(recorded.data)) + recorded.data)
+            self._made = made
+        place = 0
+        while True:
+            self._made.seek(place)
+            head = self._made.read(_LENGTH.size)
+            if len(head) < _LENGTH.size:
+                return
+            (length,) = _LENGTH.unpack(head)
+            data = self._made.read(length)
+            place = self._made.tell()
+            yield decode_frame(data)
+
+    def _read(self, path: str) -> Iterator[StepFrame]:
+        return (recorded.frame for recorded in read_frames([path], self._report_once))
+
+    def _report_once(self, part: UnreadablePart) -> None:
+        if part not in self._told:
+            self._told.add(part)
+            self._report_unreadable(part)

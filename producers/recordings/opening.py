@@ -1,0 +1,174 @@
+"""A recording that is being read: its bytes, what of it is wanted, how far it is, and what could not be read.
+
+Which format a recording has, by its content; its name plays no part.
+"""
+
+import gzip
+import io
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from springback.producers.mapping.signal_mapping import SignalMapping
+from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.recordings.step_frames import ReportUnreadable, UnreadablePart
+from springback.producers.sources import SOURCES
+
+READ_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error)
+LARGEST_PART: Final = 1 << 30
+"""What claims to be larger, in bytes, is damage rather than data."""
+MOST_TOPICS_NAMED: Final = 50
+
+
+@dataclass(slots=True)
+class OpenRecording:
+    """What a reader of a format is given.
+
+    Attributes:
+        path: the file or folder.
+        source: what to call it.
+        stream: its bytes, decompressed; for a folder, empty.
+        mapping: what will be made of its messages.
+        report: told of each part that cannot be read.
+        size_bytes: of the file as it is on disk; 0 where it is not known.
+        read_share: how much of it has been read, for readers that do not go by `stream`.
+        topics: those met so far, and whether the mapping reads them.
+    """
+
+    path: Path
+    source: str
+    stream: io.BufferedIOBase
+    mapping: SignalMapping
+    report: ReportUnreadable
+    raw: io.BufferedIOBase | None = None
+    size_bytes: int = 0
+    read_share: float | None = None
+    topics: dict[str, bool] = field(default_factory=dict)
+
+    def wants(self, topic: str) -> bool:
+        """Whether the mapping reads this topic."""
+        wanted = self.topics.get(topic)
+        if wanted is None:
+            wanted = self.mapping.reads(topic)
+            if wanted or len(self.topics) < MOST_TOPICS_NAMED:
+                self.topics[topic] = wanted
+        return wanted
+
+    def unreadable(self, place: int, reason: str, detail: str) -> None:
+        """Tell of a part that cannot be read; `place` counts messages, rows or lines from 1."""
+        self.report(UnreadablePart(self.source, place, reason, detail))
+
+    def share(self) -> float | None:
+        """How much of it has been read, from 0 to 1; None where that is not known."""
+        if self.read_share is not None:
+            return self.read_share
+        if self.raw is None or not self.size_bytes:
+            return None
+        return min(self.raw.tell() / self.size_bytes, 1.0)
+
+    @contextmanager
+    def looking_at(self, place: int) -> Iterator[bool]:
+        """For a while, `read` goes on at this byte, from the end where it is negative; then it is back where it was.
+
+        Gives whether that is possible: only a file that is read as it lies on disk can be looked into like that.
+        """
+        if self.stream is not self.raw or not -self.size_bytes <= place < self.size_bytes:
+            yield False
+            return
+        before = self.stream.tell()
+        self.stream.seek(place, io.SEEK_END if place < 0 else io.SEEK_SET)
+        yield True
+        self.stream.seek(before)
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes, fewer only at the end or where its compression is damaged."""
+        pieces: list[bytes] = []
+        while size > 0:
+            try:
+                piece = self.stream.read(min(size, 1 << 20))
+            except READ_ERRORS:
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+
+MessageReader = Callable[[OpenRecording], Iterator[TimedMessage]]
+
+
+def json_value(data: bytes) -> Any:
+    """A JSON value; NaN and infinities, which Python clients write, are taken too.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        try:
+            return json.loads(data.decode(errors="replace"))
+        except RecursionError as error:
+            message = "nested too deeply"
+            raise ValueError(message) from error
+
+
+def file_size(path: Path) -> int:
+    """The size of a file; 0 for what has none, such as a pipe."""
+    return os.path.getsize(path) if path.is_file() else 0
+
+
+NATIVE: Final = "frames"
+"""Step frames as JSON Lines: what springback itself writes."""
+
+_FRAME_KEYS: Final = frozenset({"producer", "session"})
+_FRAME_PARTS: Final = frozenset({"episodes", "steps", "ends"})
+_CELLS: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f]+[,;\t][^\x00-\x08\x0e-\x1f]*")
+
+
+def folder_format(folder: Path) -> str | None:
+    """The format of a folder: `lerobot`, `rosbag2`, or None."""
+    if (folder / "meta" / "info.json").is_file():
+        return "lerobot"
+    bag = any(file.suffix in (".db3", ".mcap") for file in folder.iterdir()) or (folder / "metadata.yaml").is_file()
+    return "rosbag2" if bag else None
+
+
+def magic_format(start: bytes) -> str | None:
+    """The format that the first 16 bytes of a file tell; None where they tell none."""
+    return next((source.name for source in SOURCES if source.magic and start.startswith(source.magic)), None)
+
+
+def file_format(start: bytes) -> str | None:
+    r"""The format of a file that begins so (its first line at least, where it is of lines); None if it is none of ours.
+
+    >>> file_format(b"#ROSBAG V2.0\n"), file_format(b'{"x": 1}'), file_format(b"time,x\n0,1")
+    ('rosbag1', 'jsonl', 'csv')
+    """
+    known = magic_format(start)
+    if known is not None:
+        return known
+    line = start.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].strip()
+    if line in (b"{", b"["):
+        return None  # JSON, but one value over many lines
+    if line[:1] in (b"{", b"["):
+        try:
+            record = json_value(line)
+        except ValueError:
+            return "jsonl"
+        return NATIVE if is_frame(record) else "jsonl"
+    return "csv" if _CELLS.fullmatch(line) else None
+
+
+def is_frame(record: object) -> bool:
+    """Whether a JSON value is meant as a step frame."""
+    return isinstance(record, dict) and record.keys() >= _FRAME_KEYS and bool(record.keys() & _FRAME_PARTS)

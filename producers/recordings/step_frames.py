@@ -1,0 +1,143 @@
+"""Recordings of step frames: read from JSON Lines, plain or gzip, as far as they can be.
+
+A recording holds one JSON step frame a line. What the field leaves behind is taken as it is: a file that was cut off or
+damaged gives all that can be read of it, and each part that cannot is told by file, line and reason.
+"""
+
+import gzip
+import io
+import logging
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame
+from springback.producers.contract.frame import StepFrame
+from springback.producers.errors import UnreadableFrameError
+
+_GZIP_FIRST_BYTE: Final = b"\x1f"  # no line of JSON begins with it
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFrame:
+    """A step frame and where it stood: `data` is the line as recorded, `line` counts from 1."""
+
+    data: bytes
+    source: str
+    line: int
+    frame: StepFrame
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadablePart:
+    """A part of a recording that could not be used: from `line` on, for the reason given (snake_case)."""
+
+    source: str
+    line: int
+    reason: str
+    detail: str
+
+    def __str__(self) -> str:
+        """As an editor can jump to it; line 0 stands for the whole."""
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{place}: {self.reason}: {self.detail}"
+
+
+ReportUnreadable = Callable[[UnreadablePart], None]
+
+
+def log_unreadable(part: UnreadablePart) -> None:
+    """Tell of the part as a warning in the log."""
+    _logger.warning("Left out of the recording: %s", part)
+
+
+def read_frames(
+    paths: Iterable[str | Path], report_unreadable: ReportUnreadable = log_unreadable
+) -> Iterator[RecordedFrame]:
+    """The frames of several recordings, as one input in the order given.
+
+    Args:
+        paths: Files of JSON Lines, plain or gzip (told by their content); `-` is standard input.
+        report_unreadable: Called for each part that cannot be read, as it is met.
+
+    Yields:
+        Each frame that can be read. No more than a line of a file is held at a time.
+
+    Raises:
+        OSError: A file cannot be opened.
+    """
+    for path in paths:
+        with _open_recording(path) as (stream, source):
+            yield from frames_of(recording_lines(stream, source, report_unreadable), source, report_unreadable)
+
+
+def frames_of(
+    lines: Iterable[tuple[int, bytes]], source: str, report_unreadable: ReportUnreadable
+) -> Iterator[RecordedFrame]:
+    """The frames that numbered lines of a recording hold."""
+    for number, line in lines:
+        try:
+            frame = decode_frame(line)
+        except UnreadableFrameError as error:
+            detail = str(error).removeprefix(f"{error.reason}: ")
+            report_unreadable(UnreadablePart(source, number, error.reason, detail))
+        else:
+            yield RecordedFrame(line, source, number, frame)
+
+
+def count_lines(paths: Iterable[str | Path]) -> int | None:
+    """How many lines the recordings hold, and so the most frames; None where standard input is among them.
+
+    Raises:
+        OSError: A file cannot be opened.
+    """
+    paths = [str(path) for path in paths]
+    if "-" in paths:
+        return None
+    count = 0
+    for path in paths:
+        with _open_recording(path) as (stream, source):
+            count += sum(1 for _ in recording_lines(stream, source, lambda part: None))
+    return count
+
+
+@contextmanager
+def _open_recording(path: str | Path) -> Iterator[tuple[io.BufferedIOBase, str]]:
+    if str(path) == "-":
+        yield _decompressed(cast("io.BufferedReader", sys.stdin.buffer)), "<stdin>"  # not ours to close
+    else:
+        with open(path, "rb") as raw:
+            yield _decompressed(raw), str(path)
+
+
+def _decompressed(raw: io.BufferedReader) -> io.BufferedIOBase:
+    return gzip.GzipFile(fileobj=raw) if raw.peek(1)[:1] == _GZIP_FIRST_BYTE else raw
+
+
+def recording_lines(stream: io.BufferedIOBase, source: str, report: ReportUnreadable) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, without their ends, and their numbers."""
+    number = 0
+    while True:
+        number += 1
+        try:
+            line = stream.readline(MAX_FRAME_BYTES)
+            if len(line) == MAX_FRAME_BYTES and not line.endswith(b"\n"):
+                report(UnreadablePart(source, number, "line_too_long", f"more than {MAX_FRAME_BYTES} bytes"))
+                while line and not line.endswith(b"\n"):
+                    line = stream.readline(MAX_FRAME_BYTES)
+                continue
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            report(UnreadablePart(source, number, "damaged_gzip", f"nothing can be read from here on ({error})"))
+            return
+        if not line:
+            return
+        stripped = line.removeprefix(_BYTE_ORDER_MARK).strip()
+        if stripped:
+            yield number, stripped

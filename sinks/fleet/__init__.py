@@ -1,0 +1,1 @@
+"""The picture of the fleet that readings add up to, and its series."""

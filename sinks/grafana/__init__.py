@@ -1,0 +1,1 @@
+"""Grafana as a sink: rebound windows and breaches as annotations."""

@@ -1,0 +1,338 @@
+"""A sink that marks rebound windows and breaches of stress capacity in Grafana, as annotations with tags.
+
+A window is marked when it opens and drawn to its re-entry when it closes. What Grafana holds already is found by the
+tags, so reading the topics again after a restart doubles nothing. One annotator for a Grafana: two at a time may both
+mark what neither has seen yet.
+
+What rebound windows and breaches look like as Grafana annotations: when, with which tags, and in which words.
+
+The tags carry an annotation's identity and whether it has closed, so that after a restart Grafana alone tells what is
+there already. Grafana keeps at most 100 characters of a tag and, unless it is set otherwise, 500 of all tags together.
+"""
+
+import html
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from springback.sinks.errors import GrafanaRefusedError, GrafanaUnreachableError, SinkUnavailableError
+from springback.sinks.fleet.labels import clean_label_value
+from springback.sinks.fleet.memory import BoundedMemory, fingerprint
+from springback.sinks.grafana.connection import GrafanaConnection
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.readings import FamilyReading, Reading, WindowReading
+
+WINDOW_TAG = "springback-window"
+BREACH_TAG = "springback-breach"
+OPEN_TAG = "open"
+"""On what has not ended yet, as far as is known."""
+
+_IDENTITY = "id:"
+_LONGEST_TAG = 100
+_LONGEST_TAGS = 480
+
+
+class Mark(NamedTuple):
+    """One annotation. Times are milliseconds since 1970.
+
+    `start_ms` is None where only the end is known, `end_ms` while it is open.
+    """
+
+    kind: str
+    identity: str
+    start_ms: int | None
+    end_ms: int | None
+    tags: tuple[str, ...]
+    text: str
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self.end_ms is not None
+
+
+def agent_tag(agent: str) -> str:
+    """The tag of everything that one agent did: its id is written as the metrics write it.
+
+    >>> agent_tag("robot-7")
+    'agent:robot-7'
+    """
+    return f"agent:{clean_label_value(agent)}"
+
+
+def window_mark(window: WindowReading) -> Mark:
+    """A rebound window, from its departure to its re-entry."""
+    traits = window.traits
+    is_open = window.state == "open"
+    tags = _tags(
+        WINDOW_TAG,
+        identity := _identity((window.key, window.number)),
+        OPEN_TAG if is_open else f"state:{window.state}",
+        agent_tag(window.key.agent),
+        f"cause:{window.cause}",
+        *_group_tags(traits.family, traits.method, traits.version),
+    )
+    told = f"{window.key.agent}: {'rebound window' if is_open else f'rebound window, {window.state}'} ({window.cause})"
+    if not is_open:
+        told += (
+            f". Recovery cost {window.recovery_cost:.2f}, {window.length_steps} steps in {window.length_s:.1f} s, "
+            f"{window.lost_cycles:.1f} cycles lost"
+        )
+    told += f". Task {traits.task}, episode {window.key.episode}, from step {window.departure_step}."
+    start_ms = _milliseconds(window.departure_time_s)
+    end_ms = None if is_open else max(start_ms, _milliseconds(window.reentry_time_s))
+    return Mark(WINDOW_TAG, identity, start_ms, end_ms, tags, _plain(told))
+
+
+def breach_mark(family: FamilyReading) -> Mark | None:
+    """The family's latest breach of its stress capacity: it begins or ends with the reading. None without any."""
+    if not family.breaches:
+        return None
+    name = " / ".join((family.family, family.method, family.version))
+    tags = _tags(
+        BREACH_TAG,
+        identity := _identity((*family.identity, family.breaches)),
+        OPEN_TAG if family.in_breach else "state:over",
+        *_group_tags(*family.identity),
+    )
+    if family.in_breach:
+        told = f"{name}: live stress {_known(family.live_stress)} is beyond what holds ({_known(family.capacity)})."
+    else:
+        told = f"{name}: stress capacity breach {family.breaches} is over."
+    now_ms = _milliseconds(family.updated_s)
+    start_ms, end_ms = (now_ms, None) if family.in_breach else (None, now_ms)
+    return Mark(BREACH_TAG, identity, start_ms, end_ms, tags, _plain(told))
+
+
+def identity_of(tags: Iterable[str]) -> str | None:
+    """The identity among an annotation's tags; None where it is none of ours."""
+    return next((tag for tag in tags if tag.startswith(_IDENTITY)), None)
+
+
+def _identity(parts: tuple[object, ...]) -> str:
+    return _IDENTITY + fingerprint(parts).hex()
+
+
+def _group_tags(family: str, method: str, version: str) -> tuple[str, ...]:
+    return f"family:{family}", f"method:{method}", f"version:{version}"
+
+
+def _tags(*tags: str) -> tuple[str, ...]:
+    """As many of the tags as Grafana takes: the first ones matter most, and the text tells the rest."""
+    kept: list[str] = []
+    for tag in tags:
+        cleaned = clean_label_value(tag)[:_LONGEST_TAG]
+        if len(msgspec.json.encode([*kept, cleaned])) <= _LONGEST_TAGS:
+            kept.append(cleaned)
+    return tuple(kept)
+
+
+def _known(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _plain(text: str) -> str:
+    """Grafana shows an annotation's text as HTML: what comes from outside stays text."""
+    cleaned = "".join(character if character.isprintable() else " " for character in text)
+    return html.escape(cleaned[:1000], quote=False)
+
+
+_log = logging.getLogger(__name__)
+
+_BAD_REQUEST, _NOT_FOUND = 400, 404
+_MILLISECONDS_A_DAY = 86_400_000
+
+
+class AnnotationBounds(NamedTuple):
+    """What keeps the memory of the sink, and its load on Grafana, bounded.
+
+    Attributes:
+        history_s: windows and breaches that ended longer ago than this are not marked.
+        rate_per_s: requests a second, in the long run.
+        burst: requests at once.
+        remembered: annotations remembered, some 200 bytes each; those beyond are asked for when they are met again.
+    """
+
+    history_s: float = 86_400.0
+    rate_per_s: float = 10.0
+    burst: int = 50
+    remembered: int = 20_000
+
+
+class _Known(NamedTuple):
+    annotation: int
+    closed: bool
+
+
+class GrafanaAnnotationsSink:
+    """Windows and breaches as annotations. What is written waits for `flush`, which asks Grafana.
+
+    Args:
+        grafana: where to.
+        bounds: how much.
+        clock: seconds since 1970.
+        monotonic: seconds since whenever, for the rate.
+    """
+
+    def __init__(
+        self,
+        grafana: GrafanaConnection,
+        *,
+        bounds: AnnotationBounds | None = None,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._grafana = grafana
+        self._bounds = bounds or AnnotationBounds()
+        self._clock = clock
+        self._monotonic = monotonic
+        self._allowed = float(self._bounds.burst)
+        self._allowed_at = monotonic()
+        self._pending: dict[str, Mark] = {}
+        self._known: BoundedMemory[_Known] = BoundedMemory(self._bounds.remembered)
+        # All annotations that end after this are known, but for those forgotten; None before Grafana was asked.
+        self._known_since_ms: float | None = None
+        # Whose creation had no answer: Grafana may have it all the same.
+        self._unanswered: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What the sink is called."""
+        return "grafana-annotations"
+
+    def write(self, reading: Reading) -> None:
+        """Note a window or a breach, to be marked at the next flush."""
+        match reading:
+            case WindowReading():
+                mark: Mark | None = window_mark(reading)
+            case FamilyReading():
+                mark = breach_mark(reading)
+            case _:
+                return
+        if mark is None or (mark.end_ms or mark.start_ms or 0) < 1000 * (self._clock() - self._bounds.history_s):
+            return
+        waiting = self._pending.get(mark.identity)
+        if waiting is None:
+            self._pending[mark.identity] = mark
+        elif not waiting.closed:
+            starts = [start for start in (waiting.start_ms, mark.start_ms) if start is not None]
+            self._pending[mark.identity] = mark._replace(start_ms=min(starts, default=None))
+
+    def write_dead_letter(self, letter: DeadLetter) -> None:
+        """A dead letter has no mark."""
+
+    def flush(self) -> None:
+        """Bring the waiting marks to Grafana.
+
+        Raises:
+            SinkUnavailableError: Grafana does not answer, or has been asked as often as it may be for now.
+            GrafanaRefusedError: Grafana refuses the token, or that it annotates.
+        """
+        if self._pending and self._known_since_ms is None:
+            self._load()
+        for identity, mark in list(self._pending.items()):
+            self._deliver(mark)
+            del self._pending[identity]
+
+    def close(self) -> None:
+        """Let go: what still waits is marked by the next run, which reads it again."""
+
+    def _load(self) -> None:
+        """Learn what Grafana holds from before."""
+        now_ms = 1000 * self._clock()
+        since_ms = now_ms - 2000 * self._bounds.history_s
+        for kind in (WINDOW_TAG, BREACH_TAG):
+            self._find(since_ms, now_ms + _MILLISECONDS_A_DAY, (kind,), self._bounds.remembered)
+        self._known_since_ms = since_ms
+
+    def _deliver(self, mark: Mark) -> None:
+        key = mark.identity.encode()
+        known = self._known.get(key)
+        if known is None and not self._is_surely_new(mark):
+            self._find(0, 0, (mark.kind, mark.identity), 1)
+            known = self._known.get(key)
+        if known is None and mark.start_ms is None:
+            self._known.put(key, _Known(0, closed=True))  # nothing can be drawn, and nobody need ask again
+        elif known is None:
+            self._create(mark)
+        elif mark.closed and not known.closed:
+            self._draw_to_end(mark, known)
+
+    def _is_surely_new(self, mark: Mark) -> bool:
+        if self._known_since_ms is None or mark.start_ms is None or mark.identity == self._unanswered:
+            return False
+        # A full memory has forgotten some, or was not told of all that Grafana has.
+        return len(self._known) < self._bounds.remembered and mark.start_ms >= self._known_since_ms
+
+    def _find(self, from_ms: float, to_ms: float, tags: Sequence[str], limit: int) -> None:
+        """Remember the annotations with all of these tags, which stand in the address as they are."""
+        self._take_turn()
+        found: list[dict[str, Any]] = self._grafana.call(
+            "to look for annotations",
+            lambda api: api.annotations.find_annotations(
+                time_from=round(from_ms), time_to=round(to_ms), ann_type="annotation", tags=tags, limit=limit
+            ),
+        )
+        for annotation in found:
+            identity = identity_of(annotation.get("tags") or ())
+            if identity is not None:
+                known = _Known(int(annotation["id"]), OPEN_TAG not in annotation["tags"])
+                self._known.put(identity.encode(), known)
+
+    def _create(self, mark: Mark) -> None:
+        self._take_turn()
+        try:
+            made: dict[str, Any] = self._grafana.call(
+                "to add an annotation",
+                lambda api: api.annotations.add_annotation(
+                    time_from=mark.start_ms, time_to=mark.end_ms, tags=list(mark.tags), text=mark.text
+                ),
+            )
+        except GrafanaRefusedError as error:
+            if error.status != _BAD_REQUEST:
+                raise
+            _log.warning("A mark is left out. %s", error)
+            return
+        except GrafanaUnreachableError:
+            self._unanswered = mark.identity
+            raise
+        self._known.put(mark.identity.encode(), _Known(int(made["id"]), mark.closed))
+
+    def _draw_to_end(self, mark: Mark, known: _Known) -> None:
+        self._take_turn()
+        try:
+            self._grafana.call(
+                "to change an annotation",
+                lambda api: api.annotations.partial_update_annotation(
+                    known.annotation, time_to=mark.end_ms, tags=list(mark.tags), text=mark.text
+                ),
+            )
+        except GrafanaRefusedError as error:
+            if error.status not in (_BAD_REQUEST, _NOT_FOUND):
+                raise
+            _log.warning("A mark stays open: was it deleted in Grafana? %s", error)
+        self._known.put(mark.identity.encode(), _Known(known.annotation, closed=True))
+
+    def _take_turn(self) -> None:
+        """Count one request.
+
+        Raises:
+            SinkUnavailableError: there were as many as there may be for now.
+        """
+        now = self._monotonic()
+        refilled = self._allowed + (now - self._allowed_at) * self._bounds.rate_per_s
+        self._allowed, self._allowed_at = min(float(self._bounds.burst), refilled), now
+        if self._allowed < 1:
+            message = (
+                f"{len(self._pending)} marks wait, as Grafana is asked at most {self._bounds.rate_per_s:g} times a "
+                "second"
+            )
+            raise SinkUnavailableError(message)
+        self._allowed -= 1

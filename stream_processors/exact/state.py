@@ -1,0 +1,322 @@
+"""The live state of a stage: buckets and positions of the partitions it holds, read from and written to its table.
+
+How the state of a stage lies in its table: records of buckets and of positions, versioned, as plain bytes.
+
+Faust skips a changelog record that it cannot decode and goes on with a blank state; so keys and values are bytes to
+Faust, they are decoded here, and a record that cannot be read is an error that stops the worker.
+"""
+
+import logging
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.exact.port import StageReducer
+from springback.stream_processors.topics import LARGEST_RECORD_BYTES
+
+T = TypeVar("T")
+STATE_SCHEMA_VERSION = 1
+_COMPRESS_FROM_BYTES = 16_384
+_POSITION_SUFFIX = b"next"
+
+
+class TableKey(NamedTuple):
+    """What a key of the table means: a bucket of a partition, or (`bucket` None) the partition's position."""
+
+    partition: int
+    bucket: int | None
+
+
+class BucketRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A bucket: the offset of the last event applied to it (-1: none yet), and the reducer's own encoded state."""
+
+    schema_version: int
+    applied: int
+    compressed: bool
+    state: bytes
+
+
+class PositionRecord(msgspec.Struct, frozen=True, array_like=True):
+    """How far a partition has been read.
+
+    Attributes:
+        schema_version: version of this record's form.
+        wanted: the next offset wanted.
+        time_s: the broker's time of the last event read, in seconds.
+        applied: for each bucket the offset last applied to it when this was written. A bucket that is found behind it
+            has been overwritten by a worker that came back from a long pause.
+    """
+
+    schema_version: int
+    wanted: int
+    time_s: float
+    applied: dict[int, int]
+
+
+class _Version(msgspec.Struct, array_like=True):
+    schema_version: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_bucket = msgspec.msgpack.Decoder(BucketRecord).decode
+_decode_position = msgspec.msgpack.Decoder(PositionRecord).decode
+_decode_version = msgspec.msgpack.Decoder(_Version).decode
+
+
+def bucket_key(partition: int, bucket: int) -> bytes:
+    """The table's key of a bucket.
+
+    >>> bucket_key(3, 17)
+    b'3/17'
+    """
+    return b"%d/%d" % (partition, bucket)
+
+
+def position_key(partition: int) -> bytes:
+    """The table's key of a partition's position.
+
+    >>> position_key(3)
+    b'3/next'
+    """
+    return b"%d/%s" % (partition, _POSITION_SUFFIX)
+
+
+def read_key(key: bytes) -> TableKey:
+    """What a key of the table means.
+
+    Raises:
+        StateFormatError: the key is none of ours.
+    """
+    partition, separator, rest = key.partition(b"/")
+    if separator and partition.isdigit() and (rest == _POSITION_SUFFIX or rest.isdigit()):
+        return TableKey(int(partition), None if rest == _POSITION_SUFFIX else int(rest))
+    message = f"State key {key[:64]!r}: expected PARTITION/BUCKET or PARTITION/next. Whose changelog is this?"
+    raise StateFormatError(message)
+
+
+def encode_bucket(applied: int, state: bytes) -> bytes:
+    """A bucket's record; a large state is compressed."""
+    compressed = len(state) >= _COMPRESS_FROM_BYTES
+    held = zlib.compress(state, 1) if compressed else state
+    return _encode(BucketRecord(STATE_SCHEMA_VERSION, applied, compressed, held))
+
+
+def decode_bucket(key: bytes, data: bytes) -> tuple[int, bytes]:
+    """The offset last applied to a bucket, and the reducer's own encoded state.
+
+    Raises:
+        StateFormatError: the record cannot be read by this version.
+    """
+    _check_version(key, data)
+    try:
+        record = _decode_bucket(data)
+        return record.applied, zlib.decompress(record.state) if record.compressed else record.state
+    except (msgspec.DecodeError, zlib.error) as error:
+        raise _unreadable(key, data, error) from error
+
+
+def encode_position(wanted: int, time_s: float, applied: dict[int, int]) -> bytes:
+    """A partition's position record."""
+    return _encode(PositionRecord(STATE_SCHEMA_VERSION, wanted, time_s, applied))
+
+
+def decode_position(key: bytes, data: bytes) -> PositionRecord:
+    """A partition's position.
+
+    Raises:
+        StateFormatError: the record cannot be read by this version.
+    """
+    _check_version(key, data)
+    try:
+        return _decode_position(data)
+    except msgspec.DecodeError as error:
+        raise _unreadable(key, data, error) from error
+
+
+class _Versioned(msgspec.Struct):
+    schema_version: int
+
+
+def decode_versioned(data: bytes, kind: type[T], version: int, dec_hook: Callable[[type, Any], Any] | None = None) -> T:
+    """A reducer's own state, a struct that carries its `schema_version`. `dec_hook` is msgspec's.
+
+    Raises:
+        StateFormatError: it is of another version, or cannot be read.
+    """
+    what = f"State of kind {kind.__name__}"
+    try:
+        found = msgspec.msgpack.decode(data, type=_Versioned).schema_version
+        if found == version:
+            return msgspec.msgpack.decode(data, type=kind, dec_hook=dec_hook)
+    except msgspec.DecodeError as error:
+        message = f"{what} ({len(data)} bytes) cannot be read: {error}. Its changelog is damaged: restore the topic."
+        raise StateFormatError(message) from error
+    message = (
+        f"{what} has schema_version {found}, this worker reads {version}. It was written by another version of "
+        "springback: run that version, or start anew under another app_id."
+    )
+    raise StateFormatError(message)
+
+
+def _check_version(key: bytes, data: bytes) -> None:
+    try:
+        version = _decode_version(data).schema_version
+    except msgspec.DecodeError as error:
+        raise _unreadable(key, data, error) from error
+    if version != STATE_SCHEMA_VERSION:
+        message = (
+            f"State record {key!r} has schema_version {version}, this worker reads {STATE_SCHEMA_VERSION}. It was "
+            "written by another version of springback: run that version, or start anew under another app_id."
+        )
+        raise StateFormatError(message)
+
+
+def _unreadable(key: bytes, data: bytes, error: Exception) -> StateFormatError:
+    message = (
+        f"State record {key!r} ({len(data)} bytes, beginning {data[:16]!r}) cannot be read: {error}. Its changelog is "
+        "damaged: restore the topic, or start anew under another app_id."
+    )
+    return StateFormatError(message)
+
+
+S = TypeVar("S")
+_log = logging.getLogger(__name__)
+_LARGEST_RECORD = LARGEST_RECORD_BYTES - 4096  # key and batch headers need room too
+
+
+class StateTable(Protocol):
+    """A table as the stage sees it: bytes to bytes. What is put into it is also written to a changelog."""
+
+    def stored(self) -> Mapping[bytes, bytes]:
+        """What the table holds."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set a key."""
+
+
+class Bucket(Generic[S]):
+    """Part of a partition's state. `applied` is the offset of the last event applied to it."""
+
+    __slots__ = ("applied", "number", "state")
+
+    def __init__(self, number: int, applied: int, state: S) -> None:
+        self.number = number
+        self.applied = applied
+        self.state = state
+
+
+class PartitionState(Generic[S]):
+    """The live state of one input partition. `known` is False while the table holds no position of it."""
+
+    __slots__ = ("buckets", "known", "number", "time_s", "wanted")
+
+    def __init__(self, number: int, wanted: int, time_s: float, known: bool) -> None:
+        self.number = number
+        self.wanted = wanted
+        self.time_s = time_s
+        self.known = known
+        self.buckets: dict[int, Bucket[S]] = {}
+
+
+class StageState(Generic[S]):
+    """The live states of one stage's partitions.
+
+    Args:
+        table: where they are kept.
+        reducer: encodes and decodes the buckets' own states.
+    """
+
+    def __init__(self, table: StateTable, reducer: StageReducer[S]) -> None:
+        self._table = table
+        self._reducer = reducer
+        self._partitions: dict[int, PartitionState[S]] = {}
+
+    def forget(self) -> None:
+        """Drop every live state: the next use reads the table again."""
+        self._partitions.clear()
+
+    def states(self, partitions: Iterable[int]) -> list[S] | None:
+        """The buckets' own states, or None unless all of these partitions are live."""
+        if not self._partitions.keys() >= set(partitions):
+            return None
+        return [bucket.state for partition in self._partitions.values() for bucket in partition.buckets.values()]
+
+    def partition(self, number: int) -> PartitionState[S]:
+        """The partition's live state, read from the table at its first use.
+
+        Raises:
+            StateFormatError: a record cannot be read.
+        """
+        live = self._partitions.get(number)
+        if live is None:
+            live = self._partitions[number] = self._read(number)
+        return live
+
+    def bucket(self, partition: PartitionState[S], number: int) -> Bucket[S]:
+        """A bucket of the partition, blank if nothing was ever applied to it."""
+        found = partition.buckets.get(number)
+        if found is None:
+            found = partition.buckets[number] = Bucket(number, -1, self._reducer.blank())
+        return found
+
+    def reload(self, partition: PartitionState[S], bucket: Bucket[S]) -> None:
+        """Put a bucket's state back to what the table holds; the offset applied stays."""
+        stored = self._table.stored()
+        key = bucket_key(partition.number, bucket.number)
+        if key in stored:
+            bucket.state = self._reducer.decode(decode_bucket(key, stored[key])[1])
+        else:
+            bucket.state = self._reducer.blank()
+
+    def write_bucket(self, partition: PartitionState[S], bucket: Bucket[S], encoded: bytes) -> None:
+        """Write a bucket, given its state as the reducer encodes it.
+
+        Raises:
+            StateFormatError: the record would be larger than a changelog takes.
+        """
+        key = bucket_key(partition.number, bucket.number)
+        record = encode_bucket(bucket.applied, encoded)
+        if len(record) > _LARGEST_RECORD:
+            message = (
+                f"State record {key!r} would be {len(record)} bytes, at most {_LARGEST_RECORD} fit a changelog. "
+                "Use more buckets or partitions, under another app_id."
+            )
+            raise StateFormatError(message)
+        self._table.put(key, record)
+
+    def write_position(self, partition: PartitionState[S]) -> None:
+        """Write how far the partition has been read. Its buckets must have been written before."""
+        applied = {bucket.number: bucket.applied for bucket in partition.buckets.values() if bucket.applied >= 0}
+        key = position_key(partition.number)
+        self._table.put(key, encode_position(partition.wanted, partition.time_s, applied))
+        partition.known = True
+
+    def _read(self, number: int) -> PartitionState[S]:
+        stored = self._table.stored()
+        key = position_key(number)
+        record = decode_position(key, stored[key]) if key in stored else None
+        live: PartitionState[S] = (
+            PartitionState(number, 0, 0.0, known=False)
+            if record is None
+            else PartitionState(number, record.wanted, record.time_s, known=True)
+        )
+        for bucket_number, bucket_record in self._bucket_records(number):
+            applied, data = decode_bucket(bucket_key(number, bucket_number), bucket_record)
+            live.buckets[bucket_number] = Bucket(bucket_number, applied, self._reducer.decode(data))
+        for bucket_number, applied in ({} if record is None else record.applied).items():
+            found = live.buckets[bucket_number].applied if bucket_number in live.buckets else -1
+            if found < applied and found < live.wanted - 1:
+                # A worker that had been paused for long has written over it: what it lacks is read again, and what the
+                # other buckets have of that already is passed over by their own offsets.
+                _log.warning("state_behind partition=%d bucket=%d has=%d of=%d", number, bucket_number, found, applied)
+                live.wanted = found + 1
+        return live
+
+    def _bucket_records(self, partition: int) -> Iterator[tuple[int, bytes]]:
+        for key, value in self._table.stored().items():
+            place = read_key(key)
+            if place.partition == partition and place.bucket is not None:
+                yield place.bucket, value

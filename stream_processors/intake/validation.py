@@ -1,0 +1,244 @@
+"""Validation at the edge: a batch of frames becomes one table of valid rows, and a list of what was taken out and why.
+
+The rules are the columns' own (`step_columns`) and the structs' own (`frame_parts`). Besides, all of them ours:
+
+- A time that is given but lies before the year 2000, or more than a day ahead of the broker's, is replaced by the
+  broker's and counted.
+- A row without any usable time in a frame of several, and without a cycle time, counts as one second: a producer that
+  has no clock counts in cycles.
+- A faulty header takes its own rows and ends with it; navigation fields that are faulty leave their end in place.
+
+The episodes and the ends of a batch of frames: checked, numbered through the batch, the faulty ones taken out.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from springback.producers.contract.columns import NUMBER_COLUMNS
+from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, PartFault
+from springback.producers.contract.salvage import read_end, read_header
+from springback.stream_processors.intake.row_checks import LINE, join_columns, row_fault, row_values
+from springback.stream_processors.intake.step_table import (
+    ArrivedFrame,
+    Flags,
+    Integers,
+    Numbers,
+    RejectedRow,
+    StepTable,
+    TableEnd,
+    TableEpisode,
+)
+
+NO_EPISODE = -1
+
+EARLIEST_TIME_S = 946_684_800.0
+"""2000-01-01T00:00:00Z: a clock that says less was never set (ours)."""
+LARGEST_LEAD_S = 86_400.0
+"""How far ahead of the broker's clock a producer's may be (ours)."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeIndex:
+    """Where a frame's own episode indices lead in the batch.
+
+    Attributes:
+        episodes: the usable headers of all frames, in frame order.
+        slots: for every header of every frame its place in `episodes`, or `NO_EPISODE`.
+        first_slot: (frames,) where each frame's headers begin in `slots`.
+        headers: (frames,) how many headers each frame has.
+    """
+
+    episodes: list[TableEpisode]
+    slots: Integers
+    first_slot: Integers
+    headers: Integers
+
+    def places(self, frame_of: Integers, own: Integers) -> Integers:
+        """The place in `episodes` of each row, `NO_EPISODE` where its own index leads to no usable header."""
+        known = (own >= 0) & (own < self.headers[frame_of])
+        places: Integers
+        if known.all():
+            places = self.slots[self.first_slot[frame_of] + own]
+            return places
+        places = np.full(len(own), NO_EPISODE, dtype=np.int64)
+        places[known] = self.slots[self.first_slot[frame_of[known]] + own[known]]
+        return places
+
+    def why_not(self, frame: int, own: int) -> tuple[str, str]:
+        """The reason and the detail for a row or end whose own index leads to no usable header."""
+        headers = int(self.headers[frame])
+        if 0 <= own < headers:
+            return "invalid_episode", f"episode {own}: its header was rejected"
+        return "unknown_episode", f"episode {own} of a frame that has {headers}"
+
+
+def index_episodes(frames: Sequence[ArrivedFrame], rejected: list[RejectedRow]) -> EpisodeIndex:
+    """Numbers the usable headers; the others are added to `rejected`."""
+    episodes: list[TableEpisode] = []
+    slots: list[int] = []
+    first_slot: list[int] = []
+    for number, arrived in enumerate(frames):
+        first_slot.append(len(slots))
+        already = {fault.index for fault in arrived.frame.faults if fault.part == "episodes"}
+        for place, header in enumerate(arrived.frame.episodes):
+            checked, faults = _checked_header(header)
+            if checked is not None:
+                slots.append(len(episodes))
+                episodes.append(TableEpisode(number, checked))
+            else:
+                slots.append(NO_EPISODE)
+                if place not in already:
+                    rejected.extend(rejection(number, msgspec.structs.replace(fault, index=place)) for fault in faults)
+    headers = [len(arrived.frame.episodes) for arrived in frames]
+    as_integers = [np.array(values, dtype=np.int64) for values in (slots, first_slot, headers)]
+    return EpisodeIndex(episodes, *as_integers)
+
+
+def collect_ends(frames: Sequence[ArrivedFrame], index: EpisodeIndex, rejected: list[RejectedRow]) -> list[TableEnd]:
+    """The usable ends in frame order; the others are added to `rejected`."""
+    ends: list[TableEnd] = []
+    for number, arrived in enumerate(frames):
+        for place, given in enumerate(arrived.frame.ends):
+            faults: list[PartFault] = []
+            end = read_end(place, msgspec.to_builtins(given), faults)
+            rejected.extend(rejection(number, fault) for fault in faults)
+            if end is None:
+                continue
+            episode = NO_EPISODE
+            if end.episode < index.headers[number]:
+                episode = int(index.slots[index.first_slot[number] + end.episode])
+            if episode == NO_EPISODE:
+                reason, detail = index.why_not(number, end.episode)
+                rejected.append(RejectedRow(number, {"ends": place, **msgspec.to_builtins(end)}, reason, detail))
+            else:
+                ends.append(TableEnd(episode, end, _end_time(end, arrived.broker_time_s)))
+    return ends
+
+
+def plausible_times(time_s: Numbers, broker_time_s: Numbers) -> Flags:
+    """Which instants are there and can be believed."""
+    return (time_s >= EARLIEST_TIME_S) & (time_s <= broker_time_s + LARGEST_LEAD_S)
+
+
+def rejection(frame: int, fault: PartFault) -> RejectedRow:
+    """The record of a part that could not be read."""
+    return RejectedRow(frame, {fault.part: fault.index, **fault.values}, fault.reason, fault.detail)
+
+
+def _end_time(end: EpisodeEnd, broker_time_s: float) -> float:
+    if end.time_s is not None and EARLIEST_TIME_S <= end.time_s <= broker_time_s + LARGEST_LEAD_S:
+        return end.time_s
+    return broker_time_s
+
+
+@lru_cache(maxsize=4096)
+def _checked_header(header: EpisodeHeader) -> tuple[EpisodeHeader | None, list[PartFault]]:
+    # An episode's header comes again with each of its frames, so that the check is mostly a look-up.
+    faults: list[PartFault] = []
+    checked = read_header(0, msgspec.to_builtins(header), faults)
+    if faults:
+        return None, faults
+    return msgspec.structs.replace(checked, task=checked.task or checked.episode), faults
+
+
+CYCLE_OF_THE_CLOCKLESS_S = 1.0
+
+
+def tabulate(frames: Sequence[ArrivedFrame]) -> StepTable:
+    """The table of all valid rows of a batch of frames, checked column by column over the whole batch at once."""
+    counts = [arrived.frame.n_steps for arrived in frames]
+    rejected: list[RejectedRow] = []
+    index = index_episodes(frames, rejected)
+    joined = join_columns([arrived.frame for arrived in frames], counts)
+    frame_of = np.repeat(np.arange(len(frames)), counts)
+    episode = index.places(frame_of, joined.episode)
+    suspect = joined.suspect | (episode == NO_EPISODE)
+    unread = _unread_rows(frames, counts, rejected)
+    suspect[list(unread)] = True
+    order: Any = slice(None)
+    if suspect.any():
+        rejected.extend(_rejected_rows(frames, np.flatnonzero(suspect), frame_of, counts, unread, index))
+        order = np.flatnonzero(~suspect)
+    episode, step = episode[order], joined.step[order]
+    if not _in_order(episode, step):
+        by_step = np.lexsort((step, episode))
+        order = np.arange(len(frame_of))[order][by_step]
+        episode, step = episode[by_step], step[by_step]
+    numbers, frame_of = joined.numbers[:, order], frame_of[order]
+    time_s, clocked, replaced_times = _settle_times(frames, counts, numbers, frame_of)
+    return StepTable(
+        frames=list(frames),
+        episodes=index.episodes,
+        episode=episode,
+        step=step,
+        time_s=time_s,
+        clocked=clocked,
+        **{spec.name: numbers[LINE[spec.name]] for spec in NUMBER_COLUMNS if spec.name != "time_s"},
+        mode=joined.mode[order],
+        mode_names=joined.mode_names,
+        ends=collect_ends(frames, index, rejected),
+        replaced_times=replaced_times,
+        rejected=rejected,
+    )
+
+
+def _unread_rows(
+    frames: Sequence[ArrivedFrame], counts: list[int], rejected: list[RejectedRow]
+) -> dict[int, PartFault]:
+    """The faults that decoding found in rows, by row of the batch; those in other parts go to `rejected` at once."""
+    unread: dict[int, PartFault] = {}
+    start = 0
+    for number, (arrived, count) in enumerate(zip(frames, counts, strict=True)):
+        for fault in arrived.frame.faults:
+            if fault.part == "steps":
+                unread.setdefault(start + fault.index, fault)
+            else:
+                rejected.append(rejection(number, fault))
+        start += count
+    return unread
+
+
+def _rejected_rows(
+    frames: Sequence[ArrivedFrame],
+    rows: Integers,
+    frame_of: Integers,
+    counts: list[int],
+    unread: dict[int, PartFault],
+    index: EpisodeIndex,
+) -> Iterator[RejectedRow]:
+    starts = np.cumsum([0, *counts])
+    for row in rows.tolist():
+        number = int(frame_of[row])
+        frame = frames[number].frame
+        own_row = row - int(starts[number])
+        values = row_values(frame, own_row)
+        if row in unread:
+            fault = unread[row]
+            yield RejectedRow(number, values | fault.values, fault.reason, fault.detail)
+            continue
+        reason, detail = row_fault(frame, own_row) or index.why_not(number, values["episode"])
+        yield RejectedRow(number, values, reason, detail)
+
+
+def _in_order(episode: Integers, step: Integers) -> bool:
+    ahead = np.diff(episode)
+    return bool(((ahead > 0) | ((ahead == 0) & (np.diff(step) >= 0))).all())
+
+
+def _settle_times(
+    frames: Sequence[ArrivedFrame], counts: list[int], numbers: Numbers, frame_of: Integers
+) -> tuple[Numbers, Flags, Integers]:
+    """Fills in the broker's time where there is none to believe, and the cycle time of those without a clock."""
+    broker_time_s = np.array([arrived.broker_time_s for arrived in frames], dtype=np.float64)[frame_of]
+    time_s, cycle_time_s = numbers[LINE["time_s"]], numbers[LINE["cycle_time_s"]]
+    clocked = plausible_times(time_s, broker_time_s)
+    replaced = ~clocked & ~np.isnan(time_s)
+    replaced_times = np.bincount(frame_of[replaced], minlength=len(frames)).astype(np.int64, copy=False)
+    among_others = np.array(counts, dtype=np.int64)[frame_of] > 1
+    cycle_time_s[~clocked & among_others & np.isnan(cycle_time_s)] = CYCLE_OF_THE_CLOCKLESS_S
+    return np.where(clocked, time_s, broker_time_s), clocked, replaced_times

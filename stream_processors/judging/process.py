@@ -1,0 +1,198 @@
+"""The process behind `springback judge`: frames of `steps` go to `judged-steps` with scores, until a signal.
+
+What a judge measures of itself, by the metrics of `resilience/judge_metrics.py`.
+"""
+
+import asyncio
+import functools
+import logging
+import os
+import signal
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+from prometheus_client import CollectorRegistry
+
+from springback.stream_processors.judging.counts import JudgeCounts
+from springback.stream_processors.judging.endpoint import JudgeEndpoint
+from springback.stream_processors.judging.session import JudgeSession
+from springback.stream_processors.judging.step_judge import StepJudge
+from springback.stream_processors.metrics import services as metrics
+from springback.stream_processors.metrics.services import JUDGE_METRICS
+from springback.stream_processors.service.health import Measurement, MetricsPage, health_endpoint
+from springback.stream_processors.settings import WorkerSettings
+from springback.stream_processors.topics import declare_topics
+
+
+def measure_judge(
+    counts: JudgeCounts, *, ready: bool, endpoint_down: bool, waiting_frames: int
+) -> Iterator[Measurement]:
+    """All that is measured.
+
+    Args:
+        counts: of the judge since it began.
+        ready: whether it has joined its group.
+        endpoint_down: whether the endpoint counts as down.
+        waiting_frames: how many it holds.
+    """
+    events = counts.events
+    yield Measurement(metrics.JUDGE_READY, ready)
+    yield Measurement(metrics.JUDGE_ENDPOINT_DOWN, endpoint_down)
+    yield Measurement(metrics.JUDGE_FRAMES, events["frames"])
+    yield Measurement(metrics.JUDGE_JUDGED_FRAMES, events["judged_frames"])
+    yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["unreadable_frames"], ("unreadable",))
+    yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["faulty_frames"], ("faulty",))
+    yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["oversized_frames"], ("oversized",))
+    for cause, steps in counts.steps.items():
+        yield Measurement(metrics.JUDGE_STEPS, steps, (cause,))
+    yield Measurement(metrics.JUDGE_CALLS, events["calls"])
+    yield Measurement(metrics.JUDGE_RETRIES, events["retries"])
+    yield Measurement(metrics.JUDGE_WAITING_FRAMES, waiting_frames)
+
+
+_log = logging.getLogger(__name__)
+_LOG_INTERVAL_S = 60.0
+_LOOK_INTERVAL_S = 0.1
+_SHORTEST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 10.0
+
+
+def run_judge(settings: WorkerSettings, ready_file: Path | None = None) -> None:
+    """Judge until SIGTERM or SIGINT. It takes those signals for itself.
+
+    Args:
+        settings: of the stream, and of the judge in it.
+        ready_file: written, as JSON with the health endpoint's address, once it has joined the judges' group.
+
+    Raises:
+        SettingsError: no endpoint or model is named, or the key cannot be read.
+        TopicMismatchError: the topics have other partitions than the settings say.
+        HealthAddressError: the health endpoint cannot listen where the settings say.
+    """
+    asyncio.run(_until_signalled(settings, ready_file))
+
+
+async def _until_signalled(settings: WorkerSettings, ready_file: Path | None) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await judge_steps(settings, stop, ready_file)
+    _log.info("stopping reason=signal")
+
+
+async def judge_steps(settings: WorkerSettings, stop: asyncio.Event, ready_file: Path | None = None) -> None:
+    """Judge until `stop` is set. A broker or an endpoint that is away is waited for.
+
+    The other arguments, and what is raised, are those of `run_judge`.
+    """
+    counts = JudgeCounts()
+    sessions: list[JudgeSession] = []
+    async with JudgeEndpoint(settings.judge) as endpoint:
+        judge = StepJudge(endpoint, settings.judge, counts)
+        report = functools.partial(_report, sessions, judge, counts)
+        page = MetricsPage(
+            CollectorRegistry(),
+            JUDGE_METRICS,
+            lambda: measure_judge(
+                counts,
+                ready=_ready(sessions),
+                endpoint_down=judge.endpoint_down,
+                waiting_frames=sessions[0].waiting_frames if sessions else 0,
+            ),
+        )
+        async with health_endpoint(settings.health_host, settings.health_port, report, page.render) as address:
+            beside = [
+                asyncio.create_task(_tell_ready(sessions, address, ready_file)),
+                asyncio.create_task(_log_regularly(judge, counts)),
+            ]
+            try:
+                await _sessions(settings, judge, counts, stop, sessions)
+            finally:
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
+                _log_counts(judge, counts)
+
+
+async def _sessions(
+    settings: WorkerSettings, judge: StepJudge, counts: JudgeCounts, stop: asyncio.Event, sessions: list[JudgeSession]
+) -> None:
+    """One session after another, as often as the broker goes away; the one of `sessions` is that which runs."""
+    wait_s = _SHORTEST_WAIT_S
+    while not stop.is_set():
+        try:
+            if not await _before(stop, _declare(settings)):
+                return
+            sessions.append(JudgeSession(settings, judge, counts))
+            await sessions[0].run(stop)
+        except* (KafkaError, OSError) as errors:
+            if sessions and sessions[0].ever_joined:
+                wait_s = _SHORTEST_WAIT_S
+            level = logging.WARNING if wait_s == _SHORTEST_WAIT_S else logging.DEBUG
+            _log.log(level, "broker_away address=%s error=%r retry=yes", settings.kafka.bootstrap, errors.exceptions[0])
+        sessions.clear()
+        await _before(stop, asyncio.sleep(wait_s))
+        wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+
+async def _before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Do the work unless the event is set before it has ended. Returns whether it has."""
+    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in (task, stopped):
+            one.cancel()
+        await asyncio.gather(task, stopped, return_exceptions=True)
+    if task.cancelled():
+        return False
+    task.result()
+    return True
+
+
+async def _declare(settings: WorkerSettings) -> None:
+    await declare_topics(
+        settings.kafka.bootstrap,
+        prefix=settings.prefix,
+        partitions=settings.partitions,
+        replication=settings.replication,
+        client_options=settings.kafka.client_options(),
+    )
+
+
+async def _tell_ready(sessions: list[JudgeSession], address: str, ready_file: Path | None) -> None:
+    while not _ready(sessions):
+        await asyncio.sleep(_LOOK_INTERVAL_S)
+    _log.info("ready health=%s", address)
+    if ready_file is not None:
+        partial = ready_file.with_name(f"{ready_file.name}.{os.getpid()}")
+        partial.write_bytes(msgspec.json.encode({"health": address}))
+        partial.replace(ready_file)
+
+
+async def _log_regularly(judge: StepJudge, counts: JudgeCounts) -> None:
+    while True:
+        await asyncio.sleep(_LOG_INTERVAL_S)
+        _log_counts(judge, counts)
+
+
+def _log_counts(judge: StepJudge, counts: JudgeCounts) -> None:
+    told = " ".join(f"{name}={number}" for name, number in (counts.events | counts.steps).items() if number)
+    _log.info("judge endpoint_down=%s %s", "yes" if judge.endpoint_down else "no", told)
+
+
+def _ready(sessions: list[JudgeSession]) -> bool:
+    return bool(sessions) and sessions[0].joined
+
+
+def _report(sessions: list[JudgeSession], judge: StepJudge, counts: JudgeCounts) -> dict[str, Any]:
+    session = sessions[0] if sessions else None
+    return {
+        "ready": _ready(sessions),
+        "endpoint_down": judge.endpoint_down,
+        **({} if session is None else session.report()),
+        **counts.report(),
+    }

@@ -1,0 +1,1 @@
+"""Every metric that springback exports, declared once: nothing else spells a metric's name."""

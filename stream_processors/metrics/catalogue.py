@@ -1,0 +1,226 @@
+"""Every metric that springback exports: its name, kind, unit, help, labels, buckets and where its formula comes from.
+
+This is plain data, read by the sinks that fill the series and by the dashboards that ask for them; no other module
+spells a metric's name or a label's. Names carry base units (`_seconds`, `_steps`) and counters end in `_total`.
+"""
+
+from springback.stream_processors.metrics.agents import AGENT_METRICS
+from springback.stream_processors.metrics.exporter import EXPORTER_METRICS
+from springback.stream_processors.metrics.families import FAMILY_METRICS, NAVIGATION_METRICS
+from springback.stream_processors.metrics.spec import (
+    COST_BUCKETS,
+    GROUP,
+    LOSS_BUCKETS,
+    SECOND_BUCKETS,
+    STEP_BUCKETS,
+    MetricSpec,
+)
+
+STEPS = MetricSpec(
+    name="springback_steps_total",
+    kind="counter",
+    unit="steps",
+    help="Steps taken in, counted while their episode runs and completed by its summary.",
+    source="ours",
+    labels=GROUP,
+)
+UNSCORED_STEPS = MetricSpec(
+    name="springback_unscored_steps_total",
+    kind="counter",
+    unit="steps",
+    help="Steps that no stage baseline existed for yet. Unscored is not calm.",
+    source="ours (baseline back-off)",
+    labels=GROUP,
+)
+UNSCORED_SHARE = MetricSpec(
+    name="springback_unscored_steps_ratio",
+    kind="gauge",
+    unit="1",
+    help="Share of all steps so far that no stage baseline existed for, from 0 to 1.",
+    source="ours (baseline back-off)",
+    labels=GROUP,
+)
+EPISODES_BEGUN = MetricSpec(
+    name="springback_episodes_begun_total",
+    kind="counter",
+    unit="episodes",
+    help="Episodes begun.",
+    source="ours",
+    labels=(*GROUP, "perturbation"),
+)
+EPISODES = MetricSpec(
+    name="springback_episodes_total",
+    kind="counter",
+    unit="episodes",
+    help="Episodes ended, by outcome. Aborted ones (their end was not seen) are left out of cost figures.",
+    source="ours",
+    labels=(*GROUP, "perturbation", "outcome"),
+)
+EPISODE_COST = MetricSpec(
+    name="springback_episode_recovery_cost",
+    kind="histogram",
+    unit="1",
+    help="Recovery cost C_rec of episodes that ended and could be scored; 0 where no window opened.",
+    source="equation 3, summed over the episode's windows",
+    labels=(*GROUP, "perturbation"),
+    buckets=COST_BUCKETS,
+)
+STABILITY_LOSS = MetricSpec(
+    name="springback_episode_stability_loss",
+    kind="histogram",
+    unit="1",
+    help="Stability loss of episodes that ended and had a value to be measured by.",
+    source="equation 5",
+    labels=(*GROUP, "perturbation"),
+    buckets=LOSS_BUCKETS,
+)
+WINDOWS_OPENED = MetricSpec(
+    name="springback_rebound_windows_opened_total",
+    kind="counter",
+    unit="windows",
+    help="Rebound windows opened: a disruption was detected.",
+    source="ours (window detection)",
+    labels=(*GROUP, "perturbation"),
+)
+WINDOWS = MetricSpec(
+    name="springback_rebound_windows_total",
+    kind="counter",
+    unit="windows",
+    help="Rebound windows closed, by what raised the alarm and by how they ended.",
+    source="ours (window detection)",
+    labels=(*GROUP, "perturbation", "cause", "state"),
+)
+OPEN_WINDOWS = MetricSpec(
+    name="springback_open_rebound_windows",
+    kind="gauge",
+    unit="windows",
+    help="Rebound windows open just now, of agents that are not silent.",
+    source="ours (window detection)",
+    labels=GROUP,
+)
+WINDOW_COST = MetricSpec(
+    name="springback_rebound_window_recovery_cost",
+    kind="histogram",
+    unit="1",
+    help="Recovery cost C_rec of closed rebound windows, censored ones left out.",
+    source="equation 3",
+    labels=(*GROUP, "perturbation"),
+    buckets=COST_BUCKETS,
+)
+WINDOW_STEPS = MetricSpec(
+    name="springback_rebound_window_steps",
+    kind="histogram",
+    unit="steps",
+    help="Length of closed rebound windows in steps, both ends included, censored ones left out.",
+    source="ours (window detection)",
+    labels=(*GROUP, "perturbation"),
+    buckets=STEP_BUCKETS,
+)
+WINDOW_SECONDS = MetricSpec(
+    name="springback_rebound_window_seconds",
+    kind="histogram",
+    unit="seconds",
+    help="Length of closed rebound windows in the agent's time, censored ones left out.",
+    source="ours (window detection)",
+    labels=(*GROUP, "perturbation"),
+    buckets=SECOND_BUCKETS,
+)
+CHANNEL_COST = MetricSpec(
+    name="springback_channel_recovery_cost_total",
+    kind="counter",
+    unit="1",
+    help="Recovery cost of closed, uncensored windows computed with one channel alone.",
+    source="equation 3 with g^u/sqrt(3) in place of g^rec (ours)",
+    labels=(*GROUP, "channel"),
+)
+LOST_CYCLES = MetricSpec(
+    name="springback_lost_cycles_total",
+    kind="counter",
+    unit="cycles",
+    help="Decision cycles lost in closed, uncensored windows; a window that gained some counts 0.",
+    source="ours (delay detector)",
+    labels=GROUP,
+)
+DUPLICATE_STEPS = MetricSpec(
+    name="springback_duplicate_steps_total",
+    kind="counter",
+    unit="steps",
+    help="Steps dropped because a step with the same or a higher number had been seen.",
+    source="ours",
+)
+MISSING_STEPS = MetricSpec(
+    name="springback_missing_steps_total",
+    kind="counter",
+    unit="steps",
+    help="Step numbers that were passed over, so never seen.",
+    source="ours",
+)
+REPLACED_TIMES = MetricSpec(
+    name="springback_replaced_times_total",
+    kind="counter",
+    unit="steps",
+    help="Steps whose own time was implausible, so that the broker's was used.",
+    source="ours",
+)
+CLOCK_RESETS = MetricSpec(
+    name="springback_clock_resets_total",
+    kind="counter",
+    unit="resets",
+    help="Jumps of agents' clocks that were detected within an episode.",
+    source="ours",
+)
+DEAD_LETTERS = MetricSpec(
+    name="springback_dead_letters_total",
+    kind="counter",
+    unit="messages",
+    help="Frames, rows, headers and ends that could not be used, by reason.",
+    source="ours",
+    labels=("reason",),
+)
+LAST_EVENT_AGE = MetricSpec(
+    name="springback_last_event_age_seconds",
+    kind="gauge",
+    unit="seconds",
+    help="Time since the newest event that a worker has processed reached the broker. Rises while nothing comes.",
+    source="ours",
+)
+FRAMES_BEHIND = MetricSpec(
+    name="springback_frames_behind",
+    kind="gauge",
+    unit="messages",
+    help=(
+        "Frames in the partition after the workers' committed offset. Commits trail the state, so this is a hint, "
+        "mostly a little too high."
+    ),
+    source="ours",
+    labels=("partition",),
+)
+METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
+    STEPS,
+    UNSCORED_STEPS,
+    UNSCORED_SHARE,
+    EPISODES_BEGUN,
+    EPISODES,
+    EPISODE_COST,
+    STABILITY_LOSS,
+    WINDOWS_OPENED,
+    WINDOWS,
+    OPEN_WINDOWS,
+    WINDOW_COST,
+    WINDOW_STEPS,
+    WINDOW_SECONDS,
+    CHANNEL_COST,
+    LOST_CYCLES,
+    DUPLICATE_STEPS,
+    MISSING_STEPS,
+    REPLACED_TIMES,
+    CLOCK_RESETS,
+    DEAD_LETTERS,
+    *AGENT_METRICS,
+    LAST_EVENT_AGE,
+    FRAMES_BEHIND,
+    *FAMILY_METRICS,
+    *NAVIGATION_METRICS,
+    *EXPORTER_METRICS,
+)
+"""Every exported metric, in the order of the page."""

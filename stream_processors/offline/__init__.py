@@ -1,0 +1,1 @@
+"""The same reducers without Kafka: evaluation, comparison of versions, value networks."""

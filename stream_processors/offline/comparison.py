@@ -1,0 +1,317 @@
+"""Non-degradation between two versions of the agents: how each metric has changed, and whether a contract allows it.
+
+Both versions are scored by one baseline, and held to thresholds from it, so that a worse candidate loosens nothing.
+Per family and method, episodes at the stress levels that both versions were played at are compared; the candidate's are
+weighted to the baseline version's mix of levels. Intervals come from a bootstrap over tasks; a task that both versions
+played is drawn for both at once, so what makes it hard for either cancels out. Ours; the paper names the contract.
+
+How a metric differs between two versions of one family and method, with its bootstrap interval and verdict.
+"""
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from springback.stream_processors.offline.comparison_contract import METRICS, VersionContract
+from springback.stream_processors.offline.resampling import (
+    cluster_weights,
+    mann_whitney_p,
+    percentile_interval,
+    resampled,
+)
+from springback.stream_processors.offline.samples import (
+    STATISTICS,
+    Statistic,
+    VersionSample,
+    at_levels,
+    capacities,
+    mix_weights,
+    sample_of,
+    stress_curve,
+)
+from springback.stream_processors.resilience.anchor import Bools, Floats, Ints
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig
+from springback.stream_processors.resilience.families.operational_margin import ReferenceCosts
+from springback.stream_processors.resilience.readings import ContractThresholds, EpisodeSummary, WindowReading
+
+Verdict = Literal["ok", "breach", "undetermined", "unchecked"]
+_ROUNDING = 1e-9
+
+
+class MetricChange(msgspec.Struct, frozen=True, kw_only=True):
+    """How one metric has changed. None stands for what could not be determined.
+
+    Attributes:
+        stress: the stress level of a margin; None for metrics over all levels.
+        difference: the candidate's value less the baseline version's.
+        low, high: its bootstrap interval.
+        p_value: of the Mann-Whitney test, for metrics that single episodes or windows have.
+        allowance: by how much the metric may get worse, in its own unit; None where it is not checked.
+    """
+
+    metric: str
+    stress: float | None
+    baseline: float | None
+    candidate: float | None
+    difference: float | None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    allowance: float | None = None
+    verdict: Verdict = "unchecked"
+
+
+class ResampledPair:
+    """The two samples of a group under the same draws of tasks. Row 0 of the weights is the samples as they are.
+
+    Args:
+        group: family and method.
+        baseline: the baseline version's episodes, at the stress levels that both versions were played at.
+        candidate: those of the candidate.
+        contract: what may not get worse.
+        thresholds: of the operational margin, the same for both.
+        config: settings of the operational margin.
+    """
+
+    def __init__(
+        self,
+        group: tuple[str, str],
+        baseline: VersionSample,
+        candidate: VersionSample,
+        contract: VersionContract,
+        thresholds: ContractThresholds,
+        config: AggregateConfig,
+    ) -> None:
+        self.family = group[0]
+        self.baseline, self.candidate, self.contract = baseline, candidate, contract
+        self.thresholds, self.config = thresholds, config
+        self._mix = mix_weights(candidate, like=baseline)
+        own, other = set(baseline.task), set(candidate.task)
+        number = {task: i for i, task in enumerate(sorted(own | other))}
+        strata = np.array([(task in own) + 2 * (task in other) for task in number], dtype=np.int64)
+        seed = zlib.crc32("\0".join([str(contract.seed), *group]).encode("utf-8", "surrogatepass"))
+        drawn = cluster_weights(strata, seed=seed, resamples=contract.resamples)
+        self._weights = np.concatenate([np.ones((1, len(number))), drawn])
+        self._numbers = _numbers(baseline, number), _numbers(candidate, number)
+
+    def changes(self) -> Iterator[MetricChange]:
+        """How each metric has changed."""
+        for name, statistic in STATISTICS.items():
+            yield self._measure(name, statistic)
+        yield from self._stress_response()
+
+    def _measure(self, metric: str, statistic: Statistic) -> MetricChange:
+        before, after = self._resampled(statistic.value)
+        enough = self._enough(statistic.known)
+        p_value = None
+        if statistic.values is not None:
+            p_value = mann_whitney_p(statistic.values(self.baseline), statistic.values(self.candidate))
+        return self._change(metric, None, before, after, enough, p_value)
+
+    def _stress_response(self) -> Iterator[MetricChange]:
+        """M_f at each stress level that has enough episodes of both versions, and lambda* over these levels."""
+        counts = [np.bincount(s.level, minlength=len(self.config.grid)) for s in (self.baseline, self.candidate)]
+        levels = np.flatnonzero(np.minimum(*counts) >= self.config.min_episodes).tolist()
+        if not levels:
+            return
+        before, after = self._resampled(
+            lambda sample, weights: stress_curve(sample, weights, levels, self.thresholds, self.config)
+        )
+        stresses = [self.config.grid[level] for level in levels]
+        for column, (level, stress) in enumerate(zip(levels, stresses, strict=True)):
+            enough = self._enough(partial(_at_level, level=level))
+            yield self._change("margin", stress, before[:, column], after[:, column], enough, None)
+        enough = self._enough(lambda sample: np.isin(sample.level, levels))
+        held = capacities(before, stresses), capacities(after, stresses)
+        yield self._change("capacity", None, *held, enough, None)
+
+    def _resampled(self, statistic: Callable[[VersionSample, Floats], Floats]) -> tuple[Floats, Floats]:
+        return (
+            resampled(lambda w: statistic(self.baseline, w), self._weights, self._numbers[0]),
+            resampled(lambda w: statistic(self.candidate, w * self._mix), self._weights, self._numbers[1]),
+        )
+
+    def _enough(self, known: Callable[[VersionSample], Bools]) -> bool:
+        """Whether the episodes that a metric is found from are of enough tasks, in both versions."""
+        return all(
+            len({task for task, own in zip(sample.task, known(sample).tolist(), strict=True) if own})
+            >= self.contract.least_tasks
+            for sample in (self.baseline, self.candidate)
+        )
+
+    def _change(
+        self, metric: str, stress: float | None, before: Floats, after: Floats, enough: bool, p_value: float | None
+    ) -> MetricChange:
+        change = MetricChange(
+            metric=metric,
+            stress=stress,
+            baseline=_number(before[0]),
+            candidate=_number(after[0]),
+            difference=_number(after[0] - before[0]),
+            p_value=p_value,
+        )
+        interval = percentile_interval((after - before)[1:], self.contract.confidence)
+        if change.difference is not None and interval is not None:
+            change = msgspec.structs.replace(change, low=interval.low, high=interval.high)
+        allowed = self.contract.allowance(self.family, metric)
+        if allowed is None:
+            return change
+        if change.baseline is not None:
+            change = msgspec.structs.replace(change, allowance=allowed.of(change.baseline))
+        return msgspec.structs.replace(change, verdict=self._verdict(change, enough))
+
+    def _verdict(self, change: MetricChange, enough: bool) -> Verdict:
+        if not enough or change.difference is None or change.low is None or change.high is None:
+            missed = change.baseline is not None and self.contract.undetermined == "breach"
+            return "breach" if missed else "undetermined"
+        worse = -METRICS[change.metric]
+        worse_by, at_least = worse * change.difference, min(worse * change.low, worse * change.high)
+        bar = (change.allowance or 0.0) + _ROUNDING * (1.0 + abs(change.baseline or 0.0))
+        return "breach" if worse_by > bar and (at_least > bar or self.contract.rule == "point") else "ok"
+
+
+def _numbers(sample: VersionSample, number: dict[str, int]) -> Ints:
+    return np.array([number[task] for task in sample.task], dtype=np.int64)
+
+
+def _at_level(sample: VersionSample, level: int) -> Bools:
+    return np.asarray(sample.level == level)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+COMPARISON_SCHEMA_VERSION = 1
+Group = tuple[str, str]
+"""Family and method."""
+
+
+class GroupChange(msgspec.Struct, frozen=True, kw_only=True):
+    """How one family and method has changed. Episodes are those that were seen to end, at common stress levels."""
+
+    family: str
+    method: str
+    baseline_episodes: int
+    candidate_episodes: int
+    common_tasks: int
+    left_out_stresses: list[float]
+    metrics: list[MetricChange]
+
+
+class Breach(msgspec.Struct, frozen=True, kw_only=True):
+    """What got worse than its allowance."""
+
+    family: str
+    method: str
+    metric: str
+    stress: float | None
+
+
+class VersionComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What `springback compare --json` writes. `passed` says that there is no breach."""
+
+    baseline_version: str
+    candidate_version: str
+    passed: bool
+    breaches: list[Breach]
+    groups: list[GroupChange]
+    contract: VersionContract
+    schema_version: int = COMPARISON_SCHEMA_VERSION
+
+
+class ScoredVersion(msgspec.Struct, frozen=True):
+    """A version's episodes and closed windows, scored."""
+
+    summaries: list[EpisodeSummary]
+    windows: list[WindowReading]
+
+    def groups(self) -> set[Group]:
+        """The families and methods that have episodes."""
+        return {_group(summary) for summary in self.summaries}
+
+
+def compare_versions(
+    baseline: ScoredVersion,
+    candidate: ScoredVersion,
+    *,
+    groups: Iterable[Group],
+    contract: VersionContract,
+    versions: tuple[str, str],
+    config: AggregateConfig,
+) -> VersionComparison:
+    """Compare two versions, family by family and method by method.
+
+    Args:
+        baseline: the version that sets what is expected.
+        candidate: the version that is held to it.
+        groups: the families and methods to compare; both versions should have episodes of them.
+        contract: what may not get worse.
+        versions: their names.
+        config: settings of margins, with the stress grid. Thresholds that are `auto` come from the reference episodes
+            of the baseline version.
+    """
+    before, after = _by_group(baseline), _by_group(candidate)
+    references: dict[str, ReferenceCosts] = defaultdict(ReferenceCosts)
+    for summary in baseline.summaries:
+        if summary.traits.reference and not summary.censored:
+            references[summary.traits.family].add(summary)
+    changes = []
+    for group in sorted(groups):
+        thresholds = references[group[0]].thresholds(config.contract(group[0]), config.auto)
+        samples = sample_of(*before[group], config.grid), sample_of(*after[group], config.grid)
+        changes.append(_compare_group(group, *samples, contract, thresholds, config))
+    breaches = [
+        Breach(family=group.family, method=group.method, metric=change.metric, stress=change.stress)
+        for group in changes
+        for change in group.metrics
+        if change.verdict == "breach"
+    ]
+    return VersionComparison(
+        baseline_version=versions[0],
+        candidate_version=versions[1],
+        passed=not breaches,
+        breaches=breaches,
+        groups=changes,
+        contract=contract,
+    )
+
+
+def _by_group(version: ScoredVersion) -> dict[Group, tuple[list[EpisodeSummary], list[WindowReading]]]:
+    found: dict[Group, tuple[list[EpisodeSummary], list[WindowReading]]] = defaultdict(lambda: ([], []))
+    for summary in version.summaries:
+        found[_group(summary)][0].append(summary)
+    for window in version.windows:
+        found[_group(window)][1].append(window)
+    return found
+
+
+def _group(reading: EpisodeSummary | WindowReading) -> Group:
+    return reading.traits.family, reading.traits.method
+
+
+def _compare_group(
+    group: Group,
+    baseline: VersionSample,
+    candidate: VersionSample,
+    contract: VersionContract,
+    thresholds: ContractThresholds,
+    config: AggregateConfig,
+) -> GroupChange:
+    played = set(baseline.level.tolist()), set(candidate.level.tolist())
+    common = played[0] & played[1]
+    pair = ResampledPair(group, at_levels(baseline, common), at_levels(candidate, common), contract, thresholds, config)
+    return GroupChange(
+        family=group[0],
+        method=group[1],
+        baseline_episodes=len(pair.baseline.task),
+        candidate_episodes=len(pair.candidate.task),
+        common_tasks=len({*pair.baseline.task} & {*pair.candidate.task}),
+        left_out_stresses=[config.grid[level] for level in sorted(played[0] ^ played[1])],
+        metrics=list(pair.changes()),
+    )

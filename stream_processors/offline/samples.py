@@ -1,0 +1,301 @@
+"""The episodes of one family, method and version as columns, and what a version is judged by, under any weights.
+
+Statistics take the weights of the episodes, a row per resample, and give a value per row, so that all resamples of a
+bootstrap are worked out at once. Censored episodes are left out; of each metric, so are those without a value of it.
+
+The frames of one version of the agents: what of a recording belongs to its episodes.
+
+M_f at each stress and lambda*_f under any weights of the episodes: equations 8 to 10 for all resamples at once.
+
+The streaming form is `resilience.operational_margin`, by sketches; on the episodes as they are the two agree.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from springback.producers.contract.frame import PartFault, StepFrame, TextColumn
+from springback.stream_processors.offline.resampling import weighted_maximum, weighted_mean, weighted_quantile
+from springback.stream_processors.resilience.anchor import Bools, Floats, Ints
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
+from springback.stream_processors.resilience.families.operational_margin import EPSILON
+from springback.stream_processors.resilience.families.stability_beta import UPPER_RANK
+from springback.stream_processors.resilience.families.stress_capacity import nearest_point, stress_place
+from springback.stream_processors.resilience.readings import ContractThresholds, EpisodeSummary, WindowReading
+
+_APART = FamilyContract()
+"""Of no evolution: versions are compared here, and are not the stress."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSample:
+    """The episodes of a group that were seen to end. Shape: (n,) each; NaN where an episode has no value.
+
+    Attributes:
+        task: ids of the tasks.
+        level: positions in the stress grid.
+        success: 1 or 0.
+        recovery_cost, stability_loss: C_rec and l.
+        progress, propositions, violation: p, q and the violation load at the episode's end.
+        beta: the ratio of equation 6 of a perturbed episode that has a clean twin.
+        window_steps, windows: summed length and number of the rebound windows that were not censored.
+        lengths: of these windows, each by itself, with their episode; both (m,).
+    """
+
+    task: list[str]
+    level: Ints
+    success: Floats
+    recovery_cost: Floats
+    stability_loss: Floats
+    progress: Floats
+    propositions: Floats
+    violation: Floats
+    beta: Floats
+    window_steps: Floats
+    windows: Floats
+    lengths: Floats
+    episode_of_length: Ints
+
+
+class Statistic(NamedTuple):
+    """A metric of a sample.
+
+    Attributes:
+        value: from a sample and its episodes' weights (b, n) to the metric (b,).
+        known: which episodes have a part in it (n,).
+        values: what the Mann-Whitney test compares; None for a metric that is no mean over episodes or windows.
+    """
+
+    value: Callable[[VersionSample, Floats], Floats]
+    known: Callable[[VersionSample], Bools]
+    values: Callable[[VersionSample], Floats] | None
+
+
+def sample_of(
+    summaries: Iterable[EpisodeSummary], windows: Iterable[WindowReading], grid: Sequence[float]
+) -> VersionSample:
+    """The sample of one group's episodes and their windows; a stress level goes to the nearest point of the grid."""
+    seen = [summary for summary in summaries if not summary.censored]
+    level = {point: i for i, point in enumerate(grid)}
+    place = {summary.key: i for i, summary in enumerate(seen)}
+    whole = [window for window in windows if window.state in ("recovered", "unrecovered") and window.key in place]
+    lengths = np.array([float(window.length_steps) for window in whole])
+    episode_of_length = np.array([place[window.key] for window in whole], dtype=np.int64)
+    return VersionSample(
+        task=[summary.traits.task for summary in seen],
+        level=np.array([level[nearest_point(summary.traits.stress, grid)] for summary in seen], dtype=np.int64),
+        success=np.array([float(summary.outcome == "success") for summary in seen]),
+        recovery_cost=_column([summary.recovery_cost for summary in seen]),
+        stability_loss=_column([summary.stability_loss for summary in seen]),
+        progress=np.array([summary.final_progress for summary in seen]),
+        propositions=np.array([summary.final_propositions for summary in seen]),
+        violation=np.array([summary.violation for summary in seen]),
+        beta=_column(_beta_ratios(seen)),
+        window_steps=np.bincount(episode_of_length, lengths, len(seen)).astype(np.float64),
+        windows=np.bincount(episode_of_length, minlength=len(seen)).astype(np.float64),
+        lengths=lengths,
+        episode_of_length=episode_of_length,
+    )
+
+
+def at_levels(sample: VersionSample, levels: Iterable[int]) -> VersionSample:
+    """The sample's episodes at some of the stress levels alone."""
+    kept = np.isin(sample.level, np.array(sorted(levels), dtype=np.int64))
+    kept_length = kept[sample.episode_of_length]
+    of_windows: dict[str, Any] = {
+        "lengths": sample.lengths[kept_length],
+        "episode_of_length": (np.cumsum(kept) - 1)[sample.episode_of_length[kept_length]],
+    }
+    of_episodes = {
+        column.name: getattr(sample, column.name)[kept]
+        for column in fields(sample)
+        if column.name not in ("task", *of_windows)
+    }
+    task = [task for task, own in zip(sample.task, kept.tolist(), strict=True) if own]
+    return VersionSample(task=task, **of_episodes, **of_windows)
+
+
+def mix_weights(sample: VersionSample, like: VersionSample) -> Floats:
+    """Weights that give a sample another's mix of stress levels (direct standardisation). Shape: (n,); mean 1.
+
+    Both must be at the same levels. A version that was recorded under more stress is not worse for that.
+    """
+    most = 1 + int(max(sample.level.max(initial=0), like.level.max(initial=0)))
+    own, other = np.bincount(sample.level, minlength=most), np.bincount(like.level, minlength=most)
+    share = other / max(other.sum(), 1) * own.sum() / np.maximum(own, 1)
+    return np.asarray(share[sample.level], dtype=np.float64)
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _beta_ratios(seen: Sequence[EpisodeSummary]) -> list[float | None]:
+    """|l(rho(z)) - l(z)| / (|rho| + epsilon) of each episode; several references of a task are averaged."""
+    clean: dict[str, list[float]] = defaultdict(list)
+    places = [stress_place(summary.traits, _APART) for summary in seen]
+    for summary, place in zip(seen, places, strict=True):
+        if place.role == "reference" and summary.stability_loss is not None:
+            clean[summary.traits.task].append(summary.stability_loss)
+    ratios: list[float | None] = []
+    for summary, place in zip(seen, places, strict=True):
+        loss, twins = summary.stability_loss, clean.get(summary.traits.task)
+        if place.role != "perturbed" or place.magnitude <= 0 or loss is None or twins is None:
+            ratios.append(None)
+        else:
+            ratios.append(abs(loss - fmean(twins)) / (place.magnitude + EPSILON))
+    return ratios
+
+
+def _known(column: str) -> Callable[[VersionSample], Bools]:
+    return lambda sample: ~np.isnan(getattr(sample, column))
+
+
+def _of_known(column: str, statistic: Callable[[Floats, Floats], Floats]) -> Callable[[VersionSample, Floats], Floats]:
+    def value(sample: VersionSample, weights: Floats) -> Floats:
+        values = getattr(sample, column)
+        known = ~np.isnan(values)
+        return statistic(values[known], weights[:, known])
+
+    return value
+
+
+def _mean(column: str) -> Statistic:
+    known = _known(column)
+    return Statistic(
+        _of_known(column, weighted_mean), known, lambda sample: np.asarray(getattr(sample, column)[known(sample)])
+    )
+
+
+def _window_length(sample: VersionSample, weights: Floats) -> Floats:
+    count = weights @ sample.windows
+    length: Floats = np.divide(weights @ sample.window_steps, count, out=np.full(len(weights), np.nan), where=count > 0)
+    return length
+
+
+def _beta_quantile(values: Floats, weights: Floats) -> Floats:
+    return weighted_quantile(values, weights, UPPER_RANK)
+
+
+STATISTICS: dict[str, Statistic] = {
+    "success_rate": _mean("success"),
+    "recovery_cost": _mean("recovery_cost"),
+    "window_length": Statistic(_window_length, lambda sample: sample.windows > 0, lambda sample: sample.lengths),
+    "stability_loss": _mean("stability_loss"),
+    "beta": Statistic(_of_known("beta", weighted_maximum), _known("beta"), None),
+    "beta_p95": Statistic(_of_known("beta", _beta_quantile), _known("beta"), None),
+}
+
+
+def versions_in(frames: Iterable[StepFrame]) -> list[str]:
+    """The versions that episodes of these frames are of, sorted."""
+    return sorted({header.version for frame in frames for header in frame.episodes})
+
+
+def frames_of_version(frames: Iterable[StepFrame], version: str) -> list[StepFrame]:
+    """The frames with the episodes of one version alone, in their order; frames without one are left out."""
+    return [part for frame in frames if (part := _part_of(frame, version)) is not None]
+
+
+def _part_of(frame: StepFrame, version: str) -> StepFrame | None:
+    wanted = np.array([header.version == version for header in frame.episodes], dtype=bool)
+    if wanted.all() or not wanted.any():
+        return frame if len(wanted) and wanted.all() else None
+    episode: Ints = np.asarray(frame.steps.get("episode", ()), dtype=np.int64)
+    known = (episode >= 0) & (episode < len(wanted))
+    kept = known & wanted[np.where(known, episode, 0)]
+    place, row = _places(wanted), _places(kept)
+    steps = {
+        name: TextColumn(column.values, column.codes[kept]) if isinstance(column, TextColumn) else column[kept]
+        for name, column in frame.steps.items()
+    }
+    if frame.n_steps:
+        steps["episode"] = place[episode[kept]]
+    return StepFrame(
+        producer=frame.producer,
+        session=frame.session,
+        episodes=tuple(header for header in frame.episodes if header.version == version),
+        steps=steps,
+        ends=tuple(
+            msgspec.structs.replace(end, episode=int(place[end.episode]))
+            for end in frame.ends
+            if end.episode < len(wanted) and wanted[end.episode]
+        ),
+        faults=tuple(_moved_faults(frame.faults, {"steps": row, "episodes": place})),
+        schema_version=frame.schema_version,
+    )
+
+
+def _moved_faults(faults: Iterable[PartFault], places: dict[str, Ints]) -> Iterator[PartFault]:
+    """The faults of what was kept, at its new place. Those of ends stay: their ends are gone from the frame already."""
+    for fault in faults:
+        place = places.get(fault.part)
+        if place is None:
+            yield fault
+        elif place[fault.index] >= 0:
+            yield msgspec.structs.replace(fault, index=int(place[fault.index]))
+
+
+def _places(kept: Bools) -> Ints:
+    """Where each of the kept ones stands among them; -1 for the others."""
+    return np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int64)
+
+
+def stress_curve(
+    sample: VersionSample,
+    weights: Floats,
+    levels: Sequence[int],
+    thresholds: ContractThresholds,
+    config: AggregateConfig,
+) -> Floats:
+    """M_f at some stress levels. Shape: weights (b, n), result (b, levels); NaN where nothing of a level was drawn.
+
+    Source: equations 8 and 9.
+    """
+    columns = []
+    for level in levels:
+        own = sample.level == level
+        columns.append(_margins(sample, own, weights[:, own], thresholds, config))
+    return np.stack(columns, axis=1)
+
+
+def capacities(curve: Floats, stresses: Sequence[float]) -> Floats:
+    """lambda*_f: the largest stress whose margin is not negative, 0 where none is. Shape: curve (b, k), result (b,).
+
+    Source: equation 10.
+
+    >>> capacities(np.array([[0.5, -0.1, 0.2], [-0.1, -0.2, -0.3]]), [0.0, 0.2, 0.4]).tolist()
+    [0.4, 0.0]
+    """
+    return np.asarray(np.where(curve >= 0, np.array(stresses), 0.0).max(axis=1))
+
+
+def _margins(
+    sample: VersionSample, own: np.ndarray, weights: Floats, thresholds: ContractThresholds, config: AggregateConfig
+) -> Floats:
+    def at_rank(column: Floats, rank: float) -> Floats:
+        values = column[own]
+        known = ~np.isnan(values)
+        return weighted_quantile(values[known], weights[:, known], rank)
+
+    ratios = [
+        at_rank(sample.progress, config.alpha) / thresholds.progress,
+        at_rank(sample.propositions, config.alpha) / thresholds.propositions,
+    ]
+    costs = (
+        (sample.recovery_cost, thresholds.recovery),
+        (sample.stability_loss, thresholds.stability),
+        (sample.violation, thresholds.safety),
+    )
+    ratios += [most / (at_rank(cost, 1.0 - config.alpha) + EPSILON) for cost, most in costs if most is not None]
+    # NaN sorts last: entries that are unknown are left out.
+    smallest = np.sort(np.minimum(np.stack(ratios), config.ratio_cap), axis=0)[: config.smallest]
+    known = ~np.isnan(smallest)
+    count = known.sum(axis=0)
+    total = np.where(known, smallest, 0.0).sum(axis=0)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1) - 1.0, np.nan))

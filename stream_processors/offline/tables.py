@@ -1,0 +1,295 @@
+"""The table that an evaluation ends in: one row per family, method and stress.
+
+An evaluation as JSON: the family table, every episode with its windows, and what families withstand.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from statistics import fmean, median
+
+import msgspec
+
+from springback.stream_processors.resilience.readings import (
+    CapacityFlag,
+    ContractThresholds,
+    EpisodeKey,
+    EpisodeSummary,
+    FamilyReading,
+    NavigationScores,
+    StressMargin,
+    WindowReading,
+)
+
+STRESS_GRID = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+class FamilyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Episodes of one family and method at one stress. Means are None where there is nothing to take them of.
+
+    Attributes:
+        stress: the grid point nearest to the episodes' severity.
+        censored: episodes whose end was not seen; no cost mean counts them.
+        unscored: episodes without a baseline to score them by; no cost mean counts them either.
+        recovery_cost_mean, recovery_cost_median: C_rec of an episode, dimensionless.
+        lost_cycles_mean: cycles lost in the windows of an episode.
+        window_length_mean: steps from departure to re-entry, over the windows that were not censored.
+    """
+
+    family: str
+    method: str
+    stress: float
+    episodes: int
+    success_rate: float | None
+    censored: int
+    unscored: int
+    windows: int
+    windows_by_state: dict[str, int]
+    windows_by_cause: dict[str, int]
+    recovery_cost_mean: float | None
+    recovery_cost_median: float | None
+    lost_cycles_mean: float | None
+    window_length_mean: float | None
+
+
+def family_table(summaries: Iterable[EpisodeSummary], windows: Iterable[WindowReading]) -> list[FamilyRow]:
+    """The rows of the table, sorted by family, method and stress.
+
+    Success rate is over the episodes that were seen to end.
+    """
+    episodes_of: dict[tuple[str, str, float], list[EpisodeSummary]] = defaultdict(list)
+    windows_of: dict[tuple[str, str, float], list[WindowReading]] = defaultdict(list)
+    for summary in summaries:
+        episodes_of[_group(summary)].append(summary)
+    for window in windows:
+        windows_of[_group(window)].append(window)
+    return [_row(group, episodes_of[group], windows_of[group]) for group in sorted(episodes_of)]
+
+
+def _group(reading: EpisodeSummary | WindowReading) -> tuple[str, str, float]:
+    traits = reading.traits
+    return traits.family, traits.method, min(STRESS_GRID, key=lambda point: abs(point - traits.stress))
+
+
+def _row(group: tuple[str, str, float], episodes: list[EpisodeSummary], windows: list[WindowReading]) -> FamilyRow:
+    family, method, stress = group
+    seen = [episode for episode in episodes if not episode.censored]
+    scored = [episode for episode in seen if episode.recovery_cost is not None]
+    costs = [episode.recovery_cost for episode in scored if episode.recovery_cost is not None]
+    whole = [window for window in windows if window.state != "censored"]
+    return FamilyRow(
+        family=family,
+        method=method,
+        stress=stress,
+        episodes=len(episodes),
+        success_rate=fmean(episode.outcome == "success" for episode in seen) if seen else None,
+        censored=len(episodes) - len(seen),
+        unscored=len(seen) - len(scored),
+        windows=len(windows),
+        windows_by_state=dict(sorted(Counter(window.state for window in windows).items())),
+        windows_by_cause=dict(sorted(Counter(window.cause for window in windows).items())),
+        recovery_cost_mean=fmean(costs) if costs else None,
+        recovery_cost_median=median(costs) if costs else None,
+        lost_cycles_mean=fmean(episode.lost_cycles for episode in scored) if scored else None,
+        window_length_mean=fmean(window.length_steps for window in whole) if whole else None,
+    )
+
+
+class WindowJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One closed window. Steps are step numbers; costs and peak are dimensionless, lost cycles are cycles."""
+
+    state: str
+    cause: str
+    departure_step: int
+    reentry_step: int
+    alarm_step: int
+    recovery_cost: float
+    peak: float
+    lost_cycles: float
+    cost_cognitive: float
+    cost_physical: float
+    cost_debt: float
+
+
+class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One episode. `recovery_cost` is null where nothing of it could be scored.
+
+    `stability_loss` is l of equation 5, `contract_margin` the monitor m_i of equation 7: below 0, the episode broke its
+    family's contract. Both, and `beta_step`, are null where they could not be found.
+    """
+
+    agent: str
+    session: str
+    episode: str
+    family: str
+    method: str
+    version: str
+    task: str
+    reference: bool
+    stress: float
+    perturbation: str
+    outcome: str
+    steps: int
+    unscored_steps: int
+    recovery_cost: float | None
+    windows: list[WindowJson]
+    stability_loss: float | None = None
+    beta_step: float | None = None
+    contract_margin: float | None = None
+
+
+class MarginJson(msgspec.Struct, frozen=True, kw_only=True):
+    """M_f at one stress (equation 9), and the entries of r_f that it is found from (equation 8), each capped."""
+
+    stress: float
+    episodes: int
+    margin: float | None
+    sufficient: bool
+    progress: float | None
+    propositions: float | None
+    recovery: float | None
+    stability: float | None
+    safety: float | None
+
+
+class ResilienceJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one family, method and version: see `FamilyReading` for the meaning of each figure.
+
+    `spl`, `sel` and `goal_completion` are those over every kind of attack; `navigation` has them by kind.
+    """
+
+    family: str
+    method: str
+    version: str
+    episodes: int
+    censored: int
+    success_rate: float | None
+    spl: float | None
+    sel: float | None
+    goal_completion: float | None
+    beta: float | None
+    beta_p95: float | None
+    beta_by_kind: dict[str, float]
+    beta_unpaired: float | None
+    pairs: int
+    capacity: float | None
+    capacity_flag: CapacityFlag
+    first_breach: float | None
+    margins: list[MarginJson]
+    thresholds: ContractThresholds
+    navigation: dict[str, NavigationScores]
+
+
+class EvaluationJson(msgspec.Struct, frozen=True, kw_only=True):
+    """What `springback evaluate --json` writes."""
+
+    families: list[FamilyRow]
+    resilience: list[ResilienceJson]
+    episodes: list[EpisodeJson]
+
+
+def evaluation_json(
+    summaries: Iterable[EpisodeSummary],
+    windows: Iterable[WindowReading],
+    readings: Iterable[FamilyReading] = (),
+    contract_margins: Mapping[EpisodeKey, float | None] | None = None,
+) -> EvaluationJson:
+    """Put readings into the JSON form, episodes in the order in which they ended. Open windows are passed over.
+
+    Args:
+        summaries: the episodes.
+        windows: their windows.
+        readings: what is known of each family, method and version, in any order.
+        contract_margins: the monitor m_i of each episode that has one.
+    """
+    summaries, closed = list(summaries), [window for window in windows if window.state != "open"]
+    windows_of: dict[EpisodeKey, list[WindowReading]] = defaultdict(list)
+    for window in closed:
+        windows_of[window.key].append(window)
+    return EvaluationJson(
+        families=family_table(summaries, closed),
+        resilience=[_resilience(reading) for reading in sorted(readings, key=lambda reading: reading.identity)],
+        episodes=[
+            _episode(summary, windows_of[summary.key], (contract_margins or {}).get(summary.key))
+            for summary in summaries
+        ],
+    )
+
+
+def _resilience(reading: FamilyReading) -> ResilienceJson:
+    scores = reading.navigation.get("all", NavigationScores(episodes=0))
+    return ResilienceJson(
+        family=reading.family,
+        method=reading.method,
+        version=reading.version,
+        episodes=reading.episodes,
+        censored=reading.censored,
+        success_rate=reading.success_rate,
+        spl=scores.spl,
+        sel=scores.sel,
+        goal_completion=scores.goal_completion,
+        beta=reading.beta,
+        beta_p95=reading.beta_p95,
+        beta_by_kind=reading.beta_by_kind,
+        beta_unpaired=reading.beta_unpaired,
+        pairs=reading.pairs,
+        capacity=reading.capacity,
+        capacity_flag=reading.capacity_flag,
+        first_breach=reading.first_breach,
+        margins=[_margin(margin) for margin in reading.margins],
+        thresholds=reading.thresholds,
+        navigation=reading.navigation,
+    )
+
+
+def _margin(margin: StressMargin) -> MarginJson:
+    return MarginJson(
+        stress=margin.stress,
+        episodes=margin.episodes,
+        margin=margin.margin,
+        sufficient=margin.sufficient,
+        progress=margin.ratios.progress,
+        propositions=margin.ratios.propositions,
+        recovery=margin.ratios.recovery,
+        stability=margin.ratios.stability,
+        safety=margin.ratios.safety,
+    )
+
+
+def _episode(summary: EpisodeSummary, windows: list[WindowReading], contract_margin: float | None) -> EpisodeJson:
+    traits = summary.traits
+    return EpisodeJson(
+        agent=summary.key.agent,
+        session=summary.key.session,
+        episode=summary.key.episode,
+        family=traits.family,
+        method=traits.method,
+        version=traits.version,
+        task=traits.task,
+        reference=traits.reference,
+        stress=traits.stress,
+        perturbation=traits.perturbation,
+        outcome=summary.outcome,
+        steps=summary.steps,
+        unscored_steps=summary.unscored_steps,
+        recovery_cost=summary.recovery_cost,
+        windows=[_window(window) for window in sorted(windows, key=lambda window: window.number)],
+        stability_loss=summary.stability_loss,
+        beta_step=summary.beta_step,
+        contract_margin=contract_margin,
+    )
+
+
+def _window(window: WindowReading) -> WindowJson:
+    return WindowJson(
+        state=window.state,
+        cause=window.cause,
+        departure_step=window.departure_step,
+        reentry_step=window.reentry_step,
+        alarm_step=window.alarm_step,
+        recovery_cost=window.recovery_cost,
+        peak=window.peak,
+        lost_cycles=window.lost_cycles,
+        cost_cognitive=window.costs.cognitive,
+        cost_physical=window.costs.physical,
+        cost_debt=window.costs.debt,
+    )

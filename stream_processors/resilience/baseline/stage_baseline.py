@@ -1,0 +1,215 @@
+"""Stage baselines as they are learned: per family, the sums of every leaf cell, mergeable in any order.
+
+A cell is an anchor without its family: (mode, progress bin, residual bin). Only leaves are kept; the coarser levels
+that back-off needs are merges of leaves and are worked out when a baseline is materialised.
+
+What stage baselines learn besides signals, cell by cell: discounted returns, and the covariance of x^stab.
+
+A row of policy sums holds, for one cell of `stage_baseline`, the count and sum of returns, then count, mean and upper
+triangle of the centred co-moments of the stability vector. Either part may be empty (count 0).
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from springback.stream_processors.resilience.anchor import N_SAMPLE, AnchorGrid, Floats, Ints
+from springback.stream_processors.resilience.baseline.moments import Moments, merge_groups
+from springback.stream_processors.resilience.episode_memory import memory_mark
+from springback.stream_processors.resilience.readings import EpisodeKey
+
+Cell = TypeVar("Cell", bound=Hashable)
+
+N_STABILITY = 3
+"""|delta|, |A| and the variance of V: the vector x^stab of equation 5."""
+
+POLICY_WIDTH = 2 + 1 + N_STABILITY + N_STABILITY * (N_STABILITY + 1) // 2
+
+
+class PolicySums(NamedTuple):
+    """The sums of k cells. Shape: returns (k, 2) with count and sum; stability k groups of 3-vectors."""
+
+    returns: Floats
+    stability: Moments
+
+    @staticmethod
+    def unpacked(rows: Floats) -> "PolicySums":
+        """The sums in rows as they are stored. Shape: (k, POLICY_WIDTH)."""
+        return PolicySums(rows[:, :2], Moments.unpacked(rows[:, 2:], N_STABILITY))
+
+    def packed(self) -> Floats:
+        """The inverse of `unpacked`."""
+        return np.column_stack([self.returns, self.stability.packed()])
+
+    def merged(self, codes: Ints) -> tuple[Ints, "PolicySums"]:
+        """Merge the cells that share a code. Returns the distinct codes, sorted, and their sums."""
+        distinct, stability = merge_groups(codes, self.stability)
+        returns = np.zeros((len(distinct), 2))
+        np.add.at(returns, np.searchsorted(distinct, codes), self.returns)
+        return distinct, PolicySums(returns, stability)
+
+
+def policy_matrix(packed: bytes) -> Floats:
+    """The rows that the bytes hold. Shape: (k, POLICY_WIDTH)."""
+    return np.frombuffer(packed, dtype="<f8").reshape(-1, POLICY_WIDTH)
+
+
+def policy_rows(known: Mapping[Cell, bytes], cells: Iterable[Cell]) -> Floats:
+    """The rows of these cells, zeros where a cell has none. Shape: (k, POLICY_WIDTH)."""
+    nothing = bytes(8 * POLICY_WIDTH)
+    return policy_matrix(b"".join(known.get(cell, nothing) for cell in cells))
+
+
+def merge_policy(known: Mapping[Cell, bytes], cells: list[Cell], rows: Floats) -> dict[Cell, bytes]:
+    """What the named cells hold once the rows are merged in; `known` itself stays as it was. Cells may repeat."""
+    distinct = list(dict.fromkeys(cells))
+    number = {cell: i for i, cell in enumerate(distinct)}
+    codes = np.array([*range(len(distinct)), *(number[cell] for cell in cells)], dtype=np.int64)
+    _, merged = PolicySums.unpacked(np.concatenate([policy_rows(known, distinct), rows])).merged(codes)
+    return {cell: row.tobytes() for cell, row in zip(distinct, merged.packed(), strict=True)}
+
+
+BASELINE_SCHEMA_VERSION = 1
+CellKey = tuple[str, int, int]
+"""Mode, progress bin, residual bin."""
+
+SUMS_WIDTH = 1 + N_SAMPLE + N_SAMPLE * (N_SAMPLE + 1) // 2
+
+
+class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How cells are smoothed and alarms calibrated (ours).
+
+    Attributes:
+        pseudo_counts: kappa, the weight of the level above in a cell's estimate.
+        calibration_episodes: reference episodes from which on a family's alarm bounds are calibrated.
+        calibration_rank: the quantile of the reference episodes' largest sums that becomes the bound.
+        calibration_floor: the smallest calibrated bound.
+        mature_episodes: reference episodes that a family must have while it learns live before its baseline is used:
+            excess over a baseline of one or two episodes says nothing of the task, and its sums would spoil the bounds.
+        calibration_memory: how many of the latest largest sums are kept.
+        contribution_memory: how many of the latest contributions are remembered, to count each once.
+        largest_family: cells that a family may have. An episode that passes through more, or would take its family
+            beyond it, teaches nothing: modes that are never the same twice must not fill the state.
+    """
+
+    pseudo_counts: float = 20.0
+    calibration_episodes: int = 20
+    calibration_rank: float = 0.95
+    calibration_floor: float = 5.0
+    mature_episodes: int = 10
+    calibration_memory: int = 1024
+    contribution_memory: int = 4096
+    largest_family: int = 2048
+
+
+class LargestSums(msgspec.Struct, frozen=True, array_like=True):
+    """The largest value that each detector's sum reached in one reference episode, run through without a stop."""
+
+    effort: float
+    delay: float
+
+
+class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
+    """What one reference episode teaches: the sums of the cells that it passed through.
+
+    `sums` is little-endian float64, one row (n, mean, M2) per cell. `largest` is absent while the family had no
+    baseline to score the whole episode by. `policy` holds a row of policy sums per cell, in the same order, or nothing;
+    `valued` and `stable` say whether there are returns and stability vectors among them.
+    """
+
+    family: str
+    key: EpisodeKey
+    cells: tuple[CellKey, ...]
+    sums: bytes
+    largest: LargestSums | None = None
+    policy: bytes = b""
+    valued: bool = False
+    stable: bool = False
+    schema_version: int = BASELINE_SCHEMA_VERSION
+
+
+class FamilyBaseline(msgspec.Struct, kw_only=True):
+    """Everything learned of one task family; also the state that `learn_baselines` keeps for it.
+
+    `valued` and `stable` count the reference episodes that have taught returns and stability vectors. `recent` are the
+    marks of the latest contributions' episodes, oldest first.
+    """
+
+    cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
+    policy: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
+    references: int = 0
+    valued: int = 0
+    stable: int = 0
+    largest: list[LargestSums] = msgspec.field(default_factory=list)
+    frozen: bool = False
+    recent: list[int] = msgspec.field(default_factory=list)
+    schema_version: int = BASELINE_SCHEMA_VERSION
+
+    def add(self, contribution: EpisodeContribution, config: BaselineConfig) -> set[CellKey]:
+        """Take in one episode; a contribution seen before changes nothing.
+
+        Returns:
+            The cells that changed: none if it was a repetition, this baseline is frozen, or it would grow too large.
+        """
+        mark = memory_mark(contribution.key)
+        changed = set(contribution.cells)
+        if self.frozen or mark in self.recent or len(changed | self.cells.keys()) > config.largest_family:
+            return set()
+        self.references += 1
+        if contribution.largest is not None:
+            self.largest = [*self.largest, contribution.largest][-config.calibration_memory :]
+        self.recent = [*self.recent, mark][-config.contribution_memory :]
+        self.merge_cells(contribution.cells, sums_matrix(contribution.sums))
+        if contribution.policy:
+            self.policy.update(merge_policy(self.policy, list(contribution.cells), policy_matrix(contribution.policy)))
+            self.valued += contribution.valued
+            self.stable += contribution.stable
+        return changed
+
+    def matured(self, episodes: int) -> "FamilyBaseline":
+        """The same baseline, without the returns or the stability that fewer episodes than these have taught."""
+        valued = self.valued if self.valued >= episodes else 0
+        return msgspec.structs.replace(self, valued=valued, stable=self.stable if self.stable >= episodes else 0)
+
+    def merge_cells(self, cells: Iterable[CellKey], sums: Floats) -> None:
+        """Merge sums into the cells named. Shape: sums (k, SUMS_WIDTH), one row per cell."""
+        self.cells.update(merge_into_cells(self.cells, list(cells), sums))
+
+
+class StageBaseline(msgspec.Struct, kw_only=True):
+    """The learned baselines of every family."""
+
+    families: dict[str, FamilyBaseline] = msgspec.field(default_factory=dict)
+    grid: AnchorGrid = AnchorGrid()
+
+    def add(self, contribution: EpisodeContribution, config: BaselineConfig) -> set[CellKey]:
+        """Take in one episode, in its own family. Returns the cells that changed."""
+        return self.families.setdefault(contribution.family, FamilyBaseline()).add(contribution, config)
+
+    def mature(self, config: BaselineConfig) -> "StageBaseline":
+        """The families that may be scored by while they learn: with enough reference episodes, or frozen."""
+        usable = {
+            name: family if family.frozen else family.matured(config.mature_episodes)
+            for name, family in self.families.items()
+            if family.frozen or family.references >= config.mature_episodes
+        }
+        return StageBaseline(families=usable, grid=self.grid)
+
+
+def sums_matrix(packed: bytes) -> Floats:
+    """The rows (n, mean, M2) that the bytes hold. Shape: (k, SUMS_WIDTH)."""
+    return np.frombuffer(packed, dtype="<f8").reshape(-1, SUMS_WIDTH)
+
+
+def merge_into_cells(known: dict[CellKey, bytes], cells: list[CellKey], sums: Floats) -> dict[CellKey, bytes]:
+    """What the named cells hold once the sums are merged in: the update to `known`, which itself stays as it was."""
+    met = [cell for cell in dict.fromkeys(cells) if cell in known]
+    number = {cell: i for i, cell in enumerate(dict.fromkeys([*met, *cells]))}
+    codes = np.array([number[cell] for cell in [*met, *cells]], dtype=np.int64)
+    rows = np.concatenate([sums_matrix(b"".join(known[cell] for cell in met)), sums])
+    merged_codes, merged = merge_groups(codes, Moments.unpacked(rows, N_SAMPLE))
+    by_number = list(number)
+    packed = merged.packed()
+    return {by_number[code]: packed[i].tobytes() for i, code in enumerate(merged_codes.tolist())}

@@ -1,0 +1,45 @@
+"""Every number of the resilience core that a user may set, with the defaults that the tests and figures stand on."""
+
+from typing import Literal
+
+import msgspec
+
+from springback.stream_processors.resilience.anchor import AnchorGrid
+from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig
+from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
+from springback.stream_processors.resilience.stability.stability_state import StabilityConfig
+
+
+class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the core (ours, where the paper leaves a value open).
+
+    Attributes:
+        grid: bins of the anchor.
+        baseline: shrinkage and calibration of stage baselines.
+        window: detectors of the rebound window.
+        stability: value, advantage and stability loss.
+        aggregate: contracts, margins and capacity of families.
+        learn_from: `reference` learns from reference episodes that end in success; `success` from every successful
+            episode, without the steps inside rebound windows, for fleets that have no clean runs.
+        idle_timeout_s: silence after which an open episode is closed as aborted, in seconds.
+        status_interval_s: shortest time between two statuses of one agent, in seconds.
+        open_episodes: episodes that one agent may have open at a time; one more, and its oldest is closed as aborted.
+        remembered_episodes: ended episodes remembered per agent and session, so that late copies are dropped.
+        remembered_sessions: closed sessions remembered per agent, for the same reason.
+        forget_agent_s: silence after which an agent without open episodes is forgotten, in seconds. Copies of what it
+            sent are then taken for new, so it should be no shorter than the time that its steps are kept.
+    """
+
+    grid: AnchorGrid = AnchorGrid()
+    baseline: BaselineConfig = BaselineConfig()
+    window: WindowConfig = WindowConfig()
+    stability: StabilityConfig = StabilityConfig()
+    aggregate: AggregateConfig = AggregateConfig()
+    learn_from: Literal["reference", "success"] = "reference"
+    idle_timeout_s: float = 300.0
+    status_interval_s: float = 1.0
+    open_episodes: int = 1024
+    remembered_episodes: int = 1024
+    remembered_sessions: int = 8
+    forget_agent_s: float = 7 * 86_400.0

@@ -1,0 +1,1 @@
+"""Whole families: stability beta, operational margin, stress capacity, navigation safety."""

@@ -1,0 +1,1 @@
+"""Rebound windows and what they cost (equations 1 to 3)."""

@@ -1,0 +1,224 @@
+"""The rebound window (t_d, t_r): when an episode leaves its stage baseline and when it is back.
+
+Two cumulative-sum detectors (Page 1954) watch each episode, because trouble shows in two ways: as excess effort at
+the anchor, and as cycles that pass without the task coming nearer. The rules are in `WindowConfig`; all of this is
+ours, where the paper says only "first step that departs" and "first that re-enters".
+
+The walk is the one place that goes row by row. It works on plain floats that were computed for the whole batch.
+"""
+
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from springback.stream_processors.resilience.anchor import Floats
+from springback.stream_processors.resilience.baseline.estimates import AlarmBounds
+from springback.stream_processors.resilience.readings import WindowCause
+from springback.stream_processors.resilience.rebound.recovery_cost import Tally
+
+
+class WindowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The detectors (ours).
+
+    Attributes:
+        detector: `cusum`, or `threshold`: alarm when g^rec >= threshold for threshold_steps scored steps in a row.
+        bounds: `calibrated` uses a family's own alarm bounds once it has them, `fixed` never does.
+        effort_bound, delay_bound: the alarm bounds until a family's own are known.
+        effort_drift, delay_drift: what a sum falls by on each step.
+        cap: the most that one step can add.
+        calm_intensity, calm_loss: a step is calm with g^rec and lost cycles at or below these.
+        calm_steps: calm scored steps in a row that close a window.
+        threshold, threshold_steps: of the threshold detector.
+    """
+
+    detector: Literal["cusum", "threshold"] = "cusum"
+    bounds: Literal["calibrated", "fixed"] = "calibrated"
+    effort_bound: float = 9.0
+    delay_bound: float = 10.0
+    effort_drift: float = 0.8
+    delay_drift: float = 0.4
+    cap: float = 10.0
+    calm_intensity: float = 1.0
+    calm_loss: float = 0.4
+    calm_steps: int = 3
+    threshold: float = 3.0
+    threshold_steps: int = 2
+
+    def fixed_bounds(self) -> AlarmBounds:
+        """The bounds of a family that has none of its own."""
+        return AlarmBounds(self.effort_bound, self.delay_bound)
+
+    def increments(self, intensity: Floats, lost: Floats) -> tuple[Floats, Floats]:
+        """What each row adds to the two sums. Shape: (n,) in and out."""
+        if self.detector == "threshold":
+            # A sum of ones that any calm step throws back to zero counts consecutive steps.
+            return np.where(intensity >= self.threshold, 1.0, -np.inf), np.full(len(lost), -np.inf)
+        return np.minimum(intensity, self.cap) - self.effort_drift, np.minimum(lost, self.cap) - self.delay_drift
+
+    def alarm_bounds(self, calibrated: AlarmBounds) -> AlarmBounds:
+        """The bounds to use for a family whose own are given."""
+        if self.detector == "threshold":
+            return AlarmBounds(self.threshold_steps - 0.5, np.inf)
+        return calibrated if self.bounds == "calibrated" else self.fixed_bounds()
+
+
+class WalkRows(NamedTuple):
+    """Columns of the scored rows of a batch, as lists of plain numbers, rows of an episode side by side."""
+
+    step: list[int]
+    time_s: list[float]
+    mode: list[str]
+    progress_bin: list[int]
+    residual_bin: list[int]
+    work: list[float]
+    intensity: list[float]
+    lost: list[float]
+    effort_gain: list[float]
+    delay_gain: list[float]
+    total: list[float]
+    cognitive: list[float]
+    physical: list[float]
+    debt: list[float]
+    seconds: list[float]
+
+
+class OpenWindowState(msgspec.Struct):
+    """A window that is open: its cause, its sums so far, and the re-entry that its calm steps may turn out to be."""
+
+    cause: WindowCause
+    alarm_step: int
+    tally: Tally
+    calm: int = 0
+    reentry: Tally | None = None
+
+
+class DetectorState(msgspec.Struct):
+    """The detectors of one open episode.
+
+    A candidate is the stretch of rows that would be the window's beginning if its detector raised an alarm now:
+    for effort the rows since the sum was last 0, for delay those and the row before them.
+    """
+
+    effort: float = 0.0
+    delay: float = 0.0
+    effort_candidate: Tally | None = None
+    delay_candidate: Tally | None = None
+    window: OpenWindowState | None = None
+
+
+class UninterruptedSums(msgspec.Struct):
+    """Both detectors' sums run through a whole episode without a stop at alarms, and the largest they came to.
+
+    The reference episodes' largest sums calibrate the alarm bounds of their family.
+    """
+
+    effort: float = 0.0
+    delay: float = 0.0
+    largest_effort: float = 0.0
+    largest_delay: float = 0.0
+
+    def run(self, rows: WalkRows, start: int, stop: int) -> None:
+        """Go on over rows start..stop-1, with the same arithmetic as the walk, so that a bound is met exactly."""
+        for effort_gain, delay_gain in zip(rows.effort_gain[start:stop], rows.delay_gain[start:stop], strict=True):
+            self.effort = max(0.0, self.effort + effort_gain)
+            self.delay = max(0.0, self.delay + delay_gain)
+            self.largest_effort = max(self.largest_effort, self.effort)
+            self.largest_delay = max(self.largest_delay, self.delay)
+
+
+class WindowEvent(NamedTuple):
+    """A window that opened at row `row` (`closed` False), or closed there with `tally` up to its re-entry."""
+
+    row: int
+    closed: bool
+    cause: WindowCause
+    alarm_step: int
+    tally: Tally
+
+
+def walk(
+    state: DetectorState, rows: WalkRows, start: int, stop: int, bounds: AlarmBounds, config: WindowConfig
+) -> list[WindowEvent]:
+    """Advance one episode's detectors over rows start..stop-1, in order. Mutates the state.
+
+    Returns:
+        The windows that opened and closed, in order. The tallies of an opening are a copy as of its alarm.
+    """
+    events: list[WindowEvent] = []
+    effort, delay, window = state.effort, state.delay, state.window
+    # Rows from here on belong to a candidate but are not yet summed into its tally.
+    effort_from = delay_from = start
+    for i in range(start, stop):
+        if window is None:
+            effort += rows.effort_gain[i]
+            if effort <= 0.0:
+                effort, state.effort_candidate, effort_from = 0.0, None, i + 1
+            delay += rows.delay_gain[i]
+            if delay <= 0.0:
+                delay, state.delay_candidate, delay_from = 0.0, None, i
+            by_effort, by_delay = effort > bounds.effort, delay > bounds.delay
+            if not (by_effort or by_delay):
+                continue
+            tallies = []
+            if by_effort:
+                tallies.append(extend(state.effort_candidate, rows, effort_from, i + 1))
+            if by_delay:
+                tallies.append(extend(state.delay_candidate, rows, delay_from, i + 1))
+            cause: WindowCause = "effort+delay" if by_effort and by_delay else "effort" if by_effort else "delay"
+            tally = min(tallies, key=lambda candidate: candidate.departure_step)
+            window = OpenWindowState(cause=cause, alarm_step=rows.step[i], tally=tally)
+            events.append(WindowEvent(i, False, cause, window.alarm_step, msgspec.structs.replace(tally)))
+        else:
+            window.tally = extend(window.tally, rows, i, i + 1)
+        if rows.intensity[i] > config.calm_intensity or rows.lost[i] > config.calm_loss:
+            window.calm = 0
+            continue
+        window.calm += 1
+        if window.calm == 1:
+            window.reentry = msgspec.structs.replace(window.tally)
+        if window.calm == config.calm_steps and window.reentry is not None:
+            events.append(WindowEvent(i, True, window.cause, window.alarm_step, window.reentry))
+            window = None
+            effort = delay = 0.0
+            state.effort_candidate = state.delay_candidate = None
+            effort_from, delay_from = i + 1, i
+    state.effort, state.delay, state.window = effort, delay, window
+    if window is not None:
+        state.effort_candidate = state.delay_candidate = None
+    else:
+        if effort > 0.0:
+            state.effort_candidate = extend(state.effort_candidate, rows, effort_from, stop)
+        if delay_from < stop:
+            state.delay_candidate = extend(state.delay_candidate, rows, delay_from, stop)
+    return events
+
+
+def extend(tally: Tally | None, rows: WalkRows, start: int, stop: int) -> Tally:
+    """The tally with rows start..stop-1 added one after the other; a new one that departs at `start` if None.
+
+    An existing tally is changed in place.
+    """
+    if tally is None:
+        tally = Tally(
+            departure_step=rows.step[start],
+            departure_time_s=rows.time_s[start],
+            departure_mode=rows.mode[start],
+            departure_progress_bin=rows.progress_bin[start],
+            departure_residual_bin=rows.residual_bin[start],
+            work=rows.work[start],
+            last_step=rows.step[start],
+            last_time_s=rows.time_s[start],
+            lost=-rows.lost[start],
+        )
+        # Taken back by the loop below: the lost cycles of the departure itself do not count.
+    for i in range(start, stop):
+        tally.total += rows.total[i]
+        tally.cognitive += rows.cognitive[i]
+        tally.physical += rows.physical[i]
+        tally.debt += rows.debt[i]
+        tally.seconds += rows.seconds[i]
+        tally.lost += rows.lost[i]
+        tally.peak = max(tally.peak, rows.intensity[i])
+    tally.last_step, tally.last_time_s = rows.step[stop - 1], rows.time_s[stop - 1]
+    return tally

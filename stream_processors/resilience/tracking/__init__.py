@@ -1,0 +1,1 @@
+"""The episode tracker: steps in; windows, summaries, statuses and contributions out."""

@@ -1,0 +1,145 @@
+"""What the episode tracker remembers of its agents: plain structs that MessagePack carries as they are."""
+
+import msgspec
+
+from springback.stream_processors.resilience.baseline.stage_baseline import CellKey
+from springback.stream_processors.resilience.readings import (
+    AgentCounts,
+    ChannelCosts,
+    EpisodeKey,
+    EpisodeTraits,
+    OpenWindow,
+)
+from springback.stream_processors.resilience.rebound.rebound_window import DetectorState, UninterruptedSums
+from springback.stream_processors.resilience.rebound.recovery_cost import Tally
+from springback.stream_processors.resilience.stability.stability_state import ReturnTraces, StabilityState
+
+TRACKER_SCHEMA_VERSION = 1
+
+
+class EpisodeCosts(msgspec.Struct):
+    """Sums over the closed windows of an episode."""
+
+    windows: int = 0
+    total: float = 0.0
+    cognitive: float = 0.0
+    physical: float = 0.0
+    debt: float = 0.0
+    lost: float = 0.0
+    steps: int = 0
+
+    def add(self, tally: Tally) -> None:
+        """Take in a window that has closed."""
+        costs = tally.channel_costs()
+        self.windows += 1
+        self.total += tally.cost()
+        self.cognitive += costs.cognitive
+        self.physical += costs.physical
+        self.debt += costs.debt
+        self.lost += tally.lost
+        self.steps += tally.length_steps
+
+    def by_channel(self) -> ChannelCosts:
+        """The channels' costs as a reading carries them."""
+        return ChannelCosts(cognitive=self.cognitive, physical=self.physical, debt=self.debt)
+
+
+class LearningState(msgspec.Struct):
+    """What an open episode would teach if it ends well.
+
+    Sums of the cells passed through (see `EpisodeContribution`); the work left is counted down from 0 here and
+    shifted once the end is known. `pending` holds samples that a window may yet claim (learn_from = success only).
+    `sums` serves calibration. `returns` and `policy` are what the value model and the stability covariance learn from.
+    """
+
+    cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
+    pending: list[tuple[CellKey, bytes]] = msgspec.field(default_factory=list)
+    sums: UninterruptedSums = msgspec.field(default_factory=UninterruptedSums)
+    returns: ReturnTraces = msgspec.field(default_factory=ReturnTraces)
+    policy: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
+
+
+class ScoredStep(msgspec.Struct, frozen=True, array_like=True):
+    """The last scored step of an episode: its number, its mode, and the progress and propositions it started from."""
+
+    step: int
+    mode: str
+    progress_before: float
+    propositions_before: float
+
+
+class OpenEpisode(msgspec.Struct, kw_only=True):
+    """An episode that has begun and not ended."""
+
+    key: EpisodeKey
+    traits: EpisodeTraits
+    started_s: float
+    seen_s: float
+    last_time_s: float
+    last_clocked: bool = False
+    last_step: int = -1
+    progress: float = 0.0
+    highest_progress: float = 0.0
+    propositions: float = 0.0
+    mode: str = ""
+    steps: int = 0
+    unscored: int = 0
+    missing: int = 0
+    violation: float = 0.0
+    scored: ScoredStep | None = None
+    intensity: tuple[float, float, float, float] | None = None
+    detectors: DetectorState = msgspec.field(default_factory=DetectorState)
+    costs: EpisodeCosts = msgspec.field(default_factory=EpisodeCosts)
+    learning: LearningState | None = None
+    stability: StabilityState = msgspec.field(default_factory=StabilityState)
+
+    def open_window(self) -> OpenWindow | None:
+        """The window that the episode is in, as a status shows it."""
+        window = self.detectors.window
+        if window is None:
+            return None
+        return OpenWindow(
+            number=self.costs.windows,
+            cause=window.cause,
+            departure_step=window.tally.departure_step,
+            departure_time_s=window.tally.departure_time_s,
+            recovery_cost=window.tally.cost(),
+        )
+
+
+class AgentState(msgspec.Struct, kw_only=True):
+    """One agent: its session, its open episodes, and what is needed to know old copies when they come.
+
+    `ended` holds hashes of the current session's ended episodes, oldest first. `reported_s` is the broker's time of
+    the last status; `changed` says that there is something newer to report. `step_s`, `progress_s` and `abandoned` are
+    those of `AgentStatus`.
+    """
+
+    agent: str
+    producer: str
+    session: str
+    closed_sessions: list[str] = msgspec.field(default_factory=list)
+    open: dict[str, OpenEpisode] = msgspec.field(default_factory=dict)
+    ended: list[int] = msgspec.field(default_factory=list)
+    counts: AgentCounts = AgentCounts()
+    clock_skew_s: float | None = None
+    seen_s: float = 0.0
+    time_s: float = 0.0
+    step_s: float = 0.0
+    progress_s: float = 0.0
+    abandoned: bool = False
+    reported_s: float = 0.0
+    changed: bool = False
+
+    def count(self, **more: int) -> None:
+        """Raise the counts named by so much."""
+        self.counts = msgspec.structs.replace(
+            self.counts, **{name: getattr(self.counts, name) + by for name, by in more.items()}
+        )
+
+
+class TrackerState(msgspec.Struct, kw_only=True):
+    """The state of one bucket of agents. `TrackerState()` is the blank one."""
+
+    agents: dict[str, AgentState] = msgspec.field(default_factory=dict)
+    schema_version: int = TRACKER_SCHEMA_VERSION

@@ -1,0 +1,140 @@
+"""The third stage: beginnings and ends of episodes in, readings of each family, method and version out."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from springback.stream_processors.exact.port import Output, StageEvent
+from springback.stream_processors.exact.state import decode_versioned
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig
+from springback.stream_processors.resilience.families.family_aggregate import FamilyAggregator, FamilyEvent, FamilyState
+from springback.stream_processors.resilience.quantiles import decode_sketch, encode_sketch
+from springback.stream_processors.resilience.readings import (
+    READING_SCHEMA_VERSION,
+    EpisodeBegun,
+    EpisodeSummary,
+    FamilyReading,
+    decode_reading,
+    encode_reading,
+)
+from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, dead_message
+from springback.stream_processors.topics import FAMILIES
+
+AGGREGATE_SCHEMA_VERSION = 1
+
+
+class AggregateState(msgspec.Struct, kw_only=True):
+    """What is known of the families of one bucket (one family, but for equal hashes)."""
+
+    families: dict[str, FamilyState] = msgspec.field(default_factory=dict)
+    schema_version: int = AGGREGATE_SCHEMA_VERSION
+
+
+class AggregateFamilies:
+    """The reducer of `aggregate_families`.
+
+    Args:
+        config: settings of what is known per family.
+
+    Attributes:
+        groups_let_go: methods and versions that there was no room for, since the worker began.
+    """
+
+    def __init__(self, config: AggregateConfig) -> None:
+        self._aggregator = FamilyAggregator(config)
+        self.groups_let_go = 0
+
+    def blank(self) -> AggregateState:
+        """Nothing known."""
+        return AggregateState()
+
+    def encode(self, state: AggregateState) -> bytes:
+        """The state as MessagePack."""
+        return msgspec.msgpack.encode(state, enc_hook=encode_sketch)
+
+    def decode(self, data: bytes) -> AggregateState:
+        """The state in the bytes.
+
+        Raises:
+            StateFormatError: this version cannot read it.
+        """
+        state = decode_versioned(data, AggregateState, AGGREGATE_SCHEMA_VERSION, decode_sketch)
+        for family in state.families.values():
+            for group in family.groups.values():
+                # The settings may have changed since it was drawn.
+                group.curve_by = None
+        return state
+
+    def apply(self, events: Sequence[StageEvent], states: Sequence[AggregateState]) -> list[Output]:
+        """Take in beginnings and ends; what is due of the families that they touch goes out once, at the end."""
+        outputs: list[Output] = []
+        touched: dict[str, tuple[FamilyState, float]] = {}
+        for event, state in zip(events, states, strict=True):
+            try:
+                found = _family_event(event)
+            except ValueError as error:
+                outputs.append(dead_message(event, "unreadable_episode", str(error)))
+                continue
+            family = found.traits.family
+            if family.encode("utf-8", "replace") != event.key:
+                outputs.append(dead_message(event, "wrong_key", f"family {family!r} came under key {event.key!r}"))
+                continue
+            known = state.families.setdefault(family, FamilyState())
+            gone = known.groups_let_go
+            outputs += _messages(self._aggregator.take(known, found, event.time_s))
+            self.groups_let_go += known.groups_let_go - gone
+            touched[family] = known, event.time_s
+        for family, (known, now_s) in touched.items():
+            outputs += _messages(self._aggregator.due(known, family, now_s))
+        return outputs
+
+    def tick(self, state: AggregateState, now_s: float) -> list[Output] | None:
+        """Send the readings that have waited, forget what never ended, end breaches of what no longer runs."""
+        outputs: list[Output] | None = None
+        for family, known in state.families.items():
+            found = self._aggregator.tick(known, family, now_s)
+            if found is not None:
+                outputs = [*(outputs or []), *_messages(found)]
+        return outputs
+
+    def reject(self, event: StageEvent, error: Exception) -> list[Output]:
+        """An episode that the core fails on goes to the dead letters."""
+        return [dead_message(event, PROCESSING_ERROR, repr(error))]
+
+
+def family_key(reading: FamilyReading) -> bytes:
+    r"""The key of a family's reading: family|method|version, with `|` and `%` of the names percent-encoded."""
+    return "|".join(name.replace("%", "%25").replace("|", "%7C") for name in reading.identity).encode(
+        "utf-8", "replace"
+    )
+
+
+def _messages(readings: Sequence[FamilyReading]) -> Iterator[Output]:
+    for reading in readings:
+        yield Output(FAMILIES, family_key(reading), encode_reading(reading))
+
+
+def _family_event(event: StageEvent) -> FamilyEvent:
+    """The beginning or end in a message.
+
+    Raises:
+        ValueError: it is none, of a newer version, or has numbers that are not finite.
+    """
+    found = decode_reading(event.value)
+    if not isinstance(found, EpisodeBegun | EpisodeSummary):
+        message = f"expected the beginning or the end of an episode, got {type(found).__name__}"
+        raise ValueError(message)
+    if found.schema_version > READING_SCHEMA_VERSION:
+        message = f"schema_version is {found.schema_version}, this worker reads up to {READING_SCHEMA_VERSION}"
+        raise ValueError(message)
+    numbers = [found.traits.stress, found.traits.magnitude]
+    if isinstance(found, EpisodeSummary):
+        measures = (found.final_progress, found.final_propositions, found.violation)
+        numbers += [*measures, found.recovery_cost or 0.0, found.stability_loss or 0.0]
+        if found.navigation is not None:
+            numbers += [value for value in msgspec.structs.astuple(found.navigation) if value is not None]
+    if not all(math.isfinite(number) for number in numbers):
+        message = f"expected finite numbers, got {numbers}"
+        raise ValueError(message)
+    return found

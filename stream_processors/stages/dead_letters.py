@@ -1,0 +1,32 @@
+"""Where input goes that cannot be used: the dead-letter topic, with the reason and the place that it came from."""
+
+from typing import Any
+
+import msgspec
+
+from springback.stream_processors.exact.port import Output, StageEvent
+from springback.stream_processors.topics import DEAD_LETTER
+
+PROCESSING_ERROR = "processing_error"
+_DETAIL_LENGTH = 512
+
+
+def dead_message(event: StageEvent, reason: str, detail: str) -> Output:
+    """A message that cannot be used at all, whole and as it came."""
+    return Output(DEAD_LETTER, event.key, event.value, _headers(event, reason, detail))
+
+
+def dead_row(event: StageEvent, row: dict[str, Any], reason: str, detail: str) -> Output:
+    """A part of a message that was taken out alone, as JSON."""
+    return Output(DEAD_LETTER, event.key, msgspec.json.encode(row), _headers(event, reason, detail))
+
+
+def _headers(event: StageEvent, reason: str, detail: str) -> tuple[tuple[str, bytes], ...]:
+    texts = {
+        "reason": reason,
+        "topic": event.topic,
+        "partition": str(event.partition),
+        "offset": str(event.offset),
+        "detail": detail[:_DETAIL_LENGTH],
+    }
+    return tuple((name, text.encode("utf-8", "replace")) for name, text in texts.items())

@@ -1,0 +1,106 @@
+"""The first stage: step frames in; windows, summaries, agent statuses, baseline contributions and dead letters out."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from springback.producers.contract.codec import decode_frame
+from springback.producers.errors import UnreadableFrameError
+from springback.stream_processors.exact.port import Output, StageEvent
+from springback.stream_processors.exact.state import decode_versioned
+from springback.stream_processors.intake.step_table import ArrivedFrame
+from springback.stream_processors.intake.validation import tabulate
+from springback.stream_processors.resilience.baseline.codec import encode_contribution
+from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline
+from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.resilience.readings import encode_reading
+from springback.stream_processors.resilience.stability.value_function import ValueModel
+from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
+from springback.stream_processors.resilience.tracking.tracker_state import TRACKER_SCHEMA_VERSION, TrackerState
+from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, dead_message, dead_row
+from springback.stream_processors.topics import CONTRIBUTIONS, STATUS, SUMMARIES, WINDOWS
+
+
+class TrackSteps:
+    """The reducer of `track_steps`: the episode tracker between encoded frames and encoded readings.
+
+    Args:
+        config: settings of the core.
+        baseline: gives the baseline to score by, as it is just now.
+        model: values states; None for the mean returns by anchor.
+
+    Attributes:
+        steps: valid rows taken in since the worker began; those of a batch that comes again count again.
+    """
+
+    def __init__(
+        self,
+        config: ResilienceConfig,
+        baseline: Callable[[], MaterialisedBaseline],
+        model: ValueModel | None = None,
+    ) -> None:
+        self._tracker = EpisodeTracker(config, model)
+        self._baseline = baseline
+        self.steps = 0
+
+    def blank(self) -> TrackerState:
+        """A bucket without agents."""
+        return TrackerState()
+
+    def encode(self, state: TrackerState) -> bytes:
+        """The bucket as MessagePack."""
+        return msgspec.msgpack.encode(state)
+
+    def decode(self, data: bytes) -> TrackerState:
+        """The bucket in the bytes.
+
+        Raises:
+            StateFormatError: this version cannot read it.
+        """
+        return decode_versioned(data, TrackerState, TRACKER_SCHEMA_VERSION)
+
+    def apply(self, events: Sequence[StageEvent], states: Sequence[TrackerState]) -> list[Output]:
+        """Take in a batch of frames in one pass of the core; what cannot be used goes to the dead letters."""
+        dead: list[Output] = []
+        sources: list[StageEvent] = []
+        arrived: list[ArrivedFrame] = []
+        buckets: list[TrackerState] = []
+        for event, state in zip(events, states, strict=True):
+            try:
+                frame = decode_frame(event.value)
+            except UnreadableFrameError as error:
+                dead.append(dead_message(event, error.reason, str(error)))
+                continue
+            sources.append(event)
+            arrived.append(ArrivedFrame(frame, event.time_s))
+            buckets.append(state)
+        table = tabulate(arrived)
+        found = self._tracker.track(table, buckets, self._baseline())
+        self.steps += len(table.step)
+        dead += [dead_row(sources[r.frame], r.row, r.reason, r.detail) for r in table.rejected]
+        return [*_messages(found), *dead]
+
+    def tick(self, state: TrackerState, now_s: float) -> list[Output] | None:
+        """Close what has been silent for longer than the idle timeout."""
+        return list(_messages(self._tracker.close_idle(state, now_s))) or None
+
+    def reject(self, event: StageEvent, error: Exception) -> list[Output]:
+        """A frame that the core fails on goes whole to the dead letters."""
+        return [dead_message(event, PROCESSING_ERROR, repr(error))]
+
+
+def _messages(found: TrackerOutputs) -> Iterator[Output]:
+    for begun in found.begun:
+        yield Output(SUMMARIES, _key(begun.traits.family), encode_reading(begun))
+    for window in found.windows:
+        yield Output(WINDOWS, _key(window.key.agent), encode_reading(window))
+    for summary in found.summaries:
+        yield Output(SUMMARIES, _key(summary.traits.family), encode_reading(summary))
+    for status in found.statuses:
+        yield Output(STATUS, _key(status.agent), encode_reading(status))
+    for contribution in found.contributions:
+        yield Output(CONTRIBUTIONS, _key(contribution.family), encode_contribution(contribution))
+
+
+def _key(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

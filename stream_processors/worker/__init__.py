@@ -1,0 +1,1 @@
+"""The worker: the stages as agents of a Faust application."""

@@ -1,0 +1,220 @@
+"""The worker: a Faust application with its stages, run until a signal or a failure."""
+
+import asyncio
+import contextlib
+import functools
+import logging
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import faust
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+from faust.tables.manager import TableManager
+from prometheus_client import CollectorRegistry
+
+from springback.stream_processors.errors import RecoveryTimeoutError, WorkerStoppedError
+from springback.stream_processors.exact.stage import ExactStage
+from springback.stream_processors.metrics.services import WORKER_METRICS
+from springback.stream_processors.service.health import MetricsPage, Readiness, health_endpoint
+from springback.stream_processors.service.kafka_connection import KafkaConnection
+from springback.stream_processors.service.run import run_until, run_until_signalled, write_ready_file
+from springback.stream_processors.settings import WorkerSettings
+from springback.stream_processors.topics import BASELINES, LARGEST_RECORD_BYTES, declare_topics_for, topic_name
+from springback.stream_processors.worker.agents import Stages, add_stages
+from springback.stream_processors.worker.baselines import BaselineFeed, BaselineSource, FrozenBaseline
+from springback.stream_processors.worker.measurements import measure_worker
+from springback.stream_processors.worker.transport import PromptTransport
+
+_RETRY_S = 0.5
+_STOP_TIMEOUT_S = 20.0
+_log = logging.getLogger(__name__)
+
+
+def create_app(settings: WorkerSettings, data_directory: str) -> faust.App:
+    """The Faust application, without stages yet.
+
+    State is kept in memory and in changelogs. Faust's web server is never started: it would listen on every interface.
+    """
+    app = faust.App(
+        settings.group,
+        broker=[f"kafka://{address.strip()}" for address in settings.kafka.bootstrap.split(",")],
+        broker_credentials=_credentials(settings.kafka),
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.session_timeout_s / 5,
+        broker_rebalance_timeout=settings.rebalance_timeout_s,
+        broker_request_timeout=max(30.0, settings.session_timeout_s),
+        broker_commit_interval=settings.commit_interval_s,
+        broker_max_poll_records=settings.batch_max,
+        consumer_auto_offset_reset="earliest",
+        producer_acks=-1,
+        producer_max_request_size=LARGEST_RECORD_BYTES,
+        stream_buffer_maxsize=4 * settings.batch_max,  # messages, and one may be large
+        stream_wait_empty=False,
+        store="memory://",
+        topic_partitions=settings.partitions,
+        topic_replication_factor=settings.replication,
+        topic_disable_leader=True,
+        table_standby_replicas=settings.standby_replicas,
+        datadir=data_directory,
+        web_enabled=False,
+        autodiscover=False,
+    )
+    app.boot_strategy.enable_web = False
+    app.transport = PromptTransport(app.conf.broker_consumer, app)
+    return app
+
+
+def run_worker(settings: WorkerSettings, ready_file: Path | None = None) -> None:
+    """Run one worker until SIGTERM or SIGINT. It takes those signals for itself.
+
+    Args:
+        settings: of the worker.
+        ready_file: written, as JSON with the health endpoint's address, once the worker is ready.
+
+    Raises:
+        StreamError: the worker cannot start or go on; the message says why. Its state is safe: start it again.
+    """
+    try:
+        run_until_signalled(lambda stop: _run(settings, ready_file, stop))
+    except Exception as error:
+        _log.error("worker_failed kind=%s reason=%s", type(error).__name__, error)
+        raise
+
+
+async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.Event) -> None:
+    baselines: BaselineSource = (
+        FrozenBaseline(Path(settings.frozen_baseline), settings.resilience)
+        if settings.frozen_baseline
+        else BaselineFeed(
+            settings.kafka,
+            topic_name(BASELINES, settings.prefix),
+            settings.resilience,
+            settings.baseline_refresh_s,
+        )
+    )
+    async with contextlib.AsyncExitStack() as opened:
+        data_directory = settings.data_directory or opened.enter_context(
+            tempfile.TemporaryDirectory(prefix="springback-worker-")
+        )
+        if not await run_until(stop, _declare(settings)):
+            return
+        app = create_app(settings, data_directory)
+        failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def fail(error: BaseException) -> None:
+            if not failure.done():
+                failure.set_exception(error)
+
+        stages = add_stages(app, settings, baselines, fail)
+        readiness = Readiness(lambda: _missing(app, baselines), settings.recovery_bound_s, time.monotonic)
+        report = functools.partial(_report, app, stages, readiness, baselines)
+        page = MetricsPage(
+            CollectorRegistry(),
+            WORKER_METRICS,
+            lambda: measure_worker(
+                stages,
+                readiness,
+                baseline_cells=baselines.cells,
+                rebalances=app.rebalancing_count,
+                now=time.monotonic(),
+            ),
+        )
+        address = await opened.enter_async_context(
+            health_endpoint(settings.health_host, settings.health_port, report, page.render)
+        )
+
+        def on_ready() -> None:
+            _log.info("ready health=%s generation=%d", address, app.consumer_generation_id)
+            if ready_file is not None:
+                write_ready_file(ready_file, {"health": address})
+
+        opened.push_async_callback(_stop, app)
+        await run_until(
+            stop,
+            failure,
+            baselines.run(),
+            _serve(app),
+            readiness.watch(on_ready),
+            *(_tick(stage, readiness, settings.tick_interval_s) for stage in stages.all()),
+        )
+        _log.info("stopping reason=signal")
+
+
+async def _declare(settings: WorkerSettings) -> None:
+    """Declare the topics; while the broker does not answer, try again, up to the recovery bound."""
+    deadline = time.monotonic() + settings.recovery_bound_s
+    told = False
+    while True:
+        try:
+            await declare_topics_for(settings)
+        except (KafkaError, OSError) as error:
+            if time.monotonic() > deadline:
+                message = f"No broker has answered at {settings.kafka.bootstrap} in {settings.recovery_bound_s:.0f} s."
+                raise RecoveryTimeoutError(message) from error
+            if not told:
+                _log.warning("broker_away address=%s error=%r retry=yes", settings.kafka.bootstrap, error)
+                told = True
+            await asyncio.sleep(_RETRY_S)
+        else:
+            return
+
+
+async def _serve(app: faust.App) -> None:
+    await app.start()
+    while not app.should_stop:
+        await asyncio.sleep(_RETRY_S)
+    message = f"The stream engine has ended by itself: {app.crash_reason!r}"
+    raise WorkerStoppedError(message) from app.crash_reason
+
+
+async def _stop(app: faust.App) -> None:
+    try:
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await app.stop()
+    except TimeoutError:
+        _log.error("stop_timed_out after_s=%.0f", _STOP_TIMEOUT_S)
+
+
+async def _tick(stage: ExactStage[Any], readiness: Readiness, interval_s: float) -> None:
+    while True:
+        await asyncio.sleep(interval_s)
+        if readiness.ready:
+            await stage.tick()
+
+
+def _missing(app: faust.App, baselines: BaselineSource) -> list[str]:
+    missing = []
+    recovery = cast(TableManager, app.tables).recovery
+    if not recovery.completed.is_set() or app.rebalancing:
+        missing.append("partitions")
+    if app.in_recovery:
+        missing.append("tables")
+    if not baselines.ready.is_set():
+        missing.append("baselines")
+    return missing
+
+
+def _report(app: faust.App, stages: Stages, readiness: Readiness, baselines: BaselineSource) -> dict[str, Any]:
+    return {
+        "ready": readiness.ready,
+        "waiting_for": _missing(app, baselines),
+        "generation": app.consumer_generation_id,
+        "baseline_version": baselines.version,
+        "ignored_contributions": stages.learner.ignored,
+        "groups_let_go": stages.families.groups_let_go,
+        "stages": {stage.name: stage.counts.report() for stage in stages.all()},
+    }
+
+
+def _credentials(kafka: KafkaConnection) -> Any:
+    context = kafka.tls_context()
+    if kafka.uses_sasl:
+        return faust.SASLCredentials(
+            username=kafka.sasl_username,
+            password=kafka.password(),
+            ssl_context=context,
+            mechanism=kafka.sasl_mechanism,
+        )
+    return faust.SSLCredentials(context) if context is not None else None

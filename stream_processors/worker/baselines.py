@@ -1,0 +1,297 @@
+"""The stage baselines as every worker has them: a plain consumer of the whole compacted topic.
+
+No consumer group and no Faust GlobalTable, which misbehaves with several instances: each worker reads every record.
+
+Baselines out of and into a running fleet: read from the compacted topic, and replaced by a message to the learner.
+
+An import does not write the compacted topic: it asks the one stage that does, and waits until the topic shows it.
+
+A Kafka consumer apart from Faust's: it belongs to no group, commits nothing, and reads from the beginning.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import aiokafka  # type: ignore[import-untyped]
+import msgspec
+
+from springback.stream_processors.errors import BaselineImportError, SettingsError, StateFormatError
+from springback.stream_processors.resilience.anchor import AnchorGrid
+from springback.stream_processors.resilience.baseline.codec import (
+    BaselineFormatError,
+    BaselineReplacement,
+    apply_record,
+    dump_baseline,
+    encode_contribution,
+    family_record_key,
+    load_baseline,
+)
+from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
+from springback.stream_processors.resilience.baseline.stage_baseline import FamilyBaseline, StageBaseline
+from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.service.kafka_connection import KafkaConnection
+from springback.stream_processors.topics import BASELINES, CONTRIBUTIONS, LARGEST_RECORD_BYTES, topic_name
+
+
+def plain_consumer(kafka: KafkaConnection, *topics: str) -> aiokafka.AIOKafkaConsumer:
+    """The consumer, not started yet; of all partitions of the topics, or of none until it is assigned some.
+
+    Args:
+        kafka: how to reach the brokers.
+        topics: what to read, with their prefix.
+    """
+    return aiokafka.AIOKafkaConsumer(
+        *topics,
+        bootstrap_servers=kafka.bootstrap,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        **kafka.client_options(),
+    )
+
+
+@asynccontextmanager
+async def started(client: Any) -> AsyncIterator[None]:
+    """A client of aiokafka for the block; unlike its own `async with`, closed also where it could not start."""
+    try:
+        await client.start()
+        yield
+    finally:
+        await client.stop()
+
+
+_POLL_MS = 500
+
+
+class BaselineSource(Protocol):
+    """Where a worker has its baseline from. `version` rises with every change; `ready` is set once it may be used."""
+
+    ready: asyncio.Event
+    version: int
+
+    @property
+    def cells(self) -> int:
+        """How many cells of all families it has read."""
+
+    async def run(self) -> None:
+        """Keep it up to date, until cancelled."""
+
+    def current(self) -> MaterialisedBaseline:
+        """The baseline to score by."""
+
+
+class FrozenBaseline:
+    """The baseline of a file, pinned: what others learn meanwhile plays no part.
+
+    Args:
+        file: what `springback baseline export` wrote.
+        config: settings of the core, whose anchor grid must be the file's.
+
+    Raises:
+        SettingsError: the file cannot be read, or was made with another anchor grid.
+    """
+
+    def __init__(self, file: Path, config: ResilienceConfig) -> None:
+        try:
+            baseline = load_baseline(file.read_bytes())
+        except OSError as error:
+            message = f"frozen_baseline: cannot read {str(file)!r} ({error.strerror})."
+            raise SettingsError(message) from error
+        except BaselineFormatError as error:
+            message = f"frozen_baseline {str(file)!r}: {error}."
+            raise SettingsError(message) from error
+        if baseline.grid != config.grid:
+            message = f"frozen_baseline {str(file)!r} has the grid {baseline.grid}, the settings have {config.grid}."
+            raise SettingsError(message)
+        self._materialised = materialise(baseline, config.baseline, config.window.fixed_bounds())
+        self._cells = _count_cells(baseline)
+        self.version = 0
+        self.ready = asyncio.Event()
+        self.ready.set()
+
+    @property
+    def cells(self) -> int:
+        """How many cells the file holds."""
+        return self._cells
+
+    async def run(self) -> None:
+        """Nothing ever changes."""
+        await asyncio.Event().wait()
+
+    def current(self) -> MaterialisedBaseline:
+        """The file's baseline."""
+        return self._materialised
+
+
+class BaselineFeed:
+    """The baselines that the fleet learns, as they come.
+
+    Args:
+        kafka: how to reach the broker.
+        topic: name of the compacted topic, with its prefix.
+        config: settings of the core.
+        refresh_s: shortest time between two materialisations.
+    """
+
+    def __init__(self, kafka: KafkaConnection, topic: str, config: ResilienceConfig, refresh_s: float) -> None:
+        self.ready = asyncio.Event()
+        self.version = 0
+        self._kafka = kafka
+        self._topic = topic
+        self._config = config
+        self._refresh_s = refresh_s
+        self._learned = StageBaseline(grid=config.grid)
+        self._materialised = self._materialise()
+        self._materialised_version = 0
+        self._materialised_at = -refresh_s
+
+    @property
+    def cells(self) -> int:
+        """How many cells have been read, of families too that are not scored by yet."""
+        return _count_cells(self._learned)
+
+    async def run(self) -> None:
+        """Read the topic from its beginning, for ever.
+
+        Raises:
+            StateFormatError: a record cannot be read by this version.
+        """
+        consumer = plain_consumer(self._kafka, self._topic)
+        async with started(consumer):
+            ends = await consumer.end_offsets(consumer.assignment())
+            while True:
+                for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
+                    for record in records:
+                        self._take(record.key, record.value)
+                if not self.ready.is_set() and not [p for p, end in ends.items() if await consumer.position(p) < end]:
+                    self.ready.set()
+
+    def current(self) -> MaterialisedBaseline:
+        """The baseline to score by: the newest, or one that is at most the refresh time old."""
+        due = time.monotonic() - self._materialised_at >= self._refresh_s
+        if due and self._materialised_version != self.version:
+            self._materialised = self._materialise()
+            self._materialised_version = self.version
+            self._materialised_at = time.monotonic()
+        return self._materialised
+
+    def _take(self, key: bytes | None, value: bytes | None) -> None:
+        try:
+            apply_record(self._learned, key or b"", value)
+        except BaselineFormatError as error:
+            message = f"{self._topic}: {error}. Was it written by a newer springback, or by another program?"
+            raise StateFormatError(message) from error
+        self.version += 1
+
+    def _materialise(self) -> MaterialisedBaseline:
+        usable = self._learned.mature(self._config.baseline)
+        return materialise(usable, self._config.baseline, self._config.window.fixed_bounds())
+
+
+def _count_cells(baseline: StageBaseline) -> int:
+    return sum(len(family.cells) for family in baseline.families.values())
+
+
+async def export_baseline(kafka: KafkaConnection, *, prefix: str = "", grid: AnchorGrid | None = None) -> bytes:
+    """All that the fleet has learned, as a baseline file's content.
+
+    Args:
+        kafka: how to reach the brokers.
+        prefix: what the topics' names begin with.
+        grid: the anchor grid that the workers learn with; the default one where not given.
+
+    Raises:
+        BaselineFormatError: a record of the topic cannot be read.
+    """
+    learned = StageBaseline(grid=grid or AnchorGrid())
+    consumer = plain_consumer(kafka, topic_name(BASELINES, prefix))
+    async with started(consumer):
+        ends = await consumer.end_offsets(consumer.assignment())
+        while [place for place, end in ends.items() if await consumer.position(place) < end]:
+            for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
+                for record in records:
+                    apply_record(learned, record.key, record.value)
+    return dump_baseline(learned)
+
+
+async def import_baseline(
+    kafka: KafkaConnection,
+    data: bytes,
+    *,
+    prefix: str = "",
+    grid: AnchorGrid | None = None,
+    frozen: bool = False,
+    timeout_s: float = 60.0,
+) -> list[str]:
+    """Put a baseline file's families in the place of what the fleet has learned of them.
+
+    Families that the file does not name stay as they are. A worker must be running: it does the work.
+
+    Args:
+        kafka: how to reach the brokers.
+        data: the file's content.
+        prefix: what the topics' names begin with.
+        grid: the anchor grid that the workers learn with; the default one where not given.
+        frozen: keep the families as imported: later contributions to them are ignored and counted.
+        timeout_s: how long to wait for the workers.
+
+    Returns:
+        The families.
+
+    Raises:
+        BaselineImportError: the file cannot be used, or no worker has taken it up in time.
+    """
+    families = _families_of(data, grid or AnchorGrid())
+    request = uuid.uuid4().hex
+    reader = plain_consumer(kafka, topic_name(BASELINES, prefix))
+    producer = aiokafka.AIOKafkaProducer(
+        bootstrap_servers=kafka.bootstrap, max_request_size=LARGEST_RECORD_BYTES, **kafka.client_options()
+    )
+    async with started(reader), started(producer):
+        await reader.seek_to_end(*reader.assignment())
+        for place in reader.assignment():  # where the end is must be known before the request is sent
+            await reader.position(place)
+        for family, baseline in families.items():
+            baseline.frozen = frozen
+            value = encode_contribution(BaselineReplacement(family=family, request=request, baseline=baseline))
+            key = family.encode("utf-8", "replace")
+            await producer.send_and_wait(topic_name(CONTRIBUTIONS, prefix), value, key=key)
+        waiting = set(families)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await _see_done(reader, request, waiting)
+        except TimeoutError as error:
+            text = (
+                f"No worker has taken up the baselines of {sorted(waiting)} within {timeout_s:.0f} s. The request is "
+                "in the topic, and will be done once a worker runs; start one and look at its log."
+            )
+            raise BaselineImportError(text) from error
+    return sorted(families)
+
+
+def _families_of(data: bytes, grid: AnchorGrid) -> dict[str, FamilyBaseline]:
+    try:
+        found = load_baseline(data)
+    except BaselineFormatError as error:
+        message = f"The baseline cannot be imported: {error}."
+        raise BaselineImportError(message) from error
+    if found.grid != grid:
+        message = f"The baseline cannot be imported: it has the grid {found.grid}, the workers have {grid}."
+        raise BaselineImportError(message)
+    return found.families
+
+
+async def _see_done(reader: aiokafka.AIOKafkaConsumer, request: str, waiting: set[str]) -> None:
+    while waiting:
+        for records in (await reader.getmany(timeout_ms=_POLL_MS)).values():
+            for record in records:
+                family = msgspec.msgpack.decode(record.key)[0]
+                if record.key != family_record_key(family) or record.value is None:
+                    continue
+                shown = apply_record(StageBaseline(), record.key, record.value)
+                if shown is not None and shown.request == request:
+                    waiting.discard(family)

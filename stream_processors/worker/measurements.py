@@ -1,0 +1,62 @@
+"""What a worker measures of itself, by the metrics of `resilience/worker_metrics.py`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from springback.stream_processors.exact.stage import ExactStage
+from springback.stream_processors.metrics import services as metrics
+from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
+from springback.stream_processors.service.health import Measurement, Readiness
+from springback.stream_processors.worker.agents import Stages
+
+
+def measure_worker(
+    stages: Stages, readiness: Readiness, *, baseline_cells: int, rebalances: int, now: float
+) -> Iterator[Measurement]:
+    """All that is measured.
+
+    Args:
+        stages: of the worker.
+        readiness: of the worker.
+        baseline_cells: how many cells of the baselines it has read.
+        rebalances: how many it has taken part in.
+        now: by the stages' clock.
+    """
+    yield Measurement(metrics.WORKER_READY, readiness.ready)
+    yield Measurement(metrics.WORKER_READY_CHANGED, readiness.changed_s)
+    yield Measurement(metrics.WORKER_FRAMES, stages.track_steps.counts.events)
+    yield Measurement(metrics.WORKER_STEPS, stages.tracker.steps)
+    for stage in stages.all():
+        yield from _measure_stage(stage, now)
+    yield Measurement(metrics.WORKER_REBALANCES, rebalances)
+    states = stages.track_steps.states()
+    if states is not None:
+        yield Measurement(metrics.WORKER_OPEN_EPISODES, _open_episodes(states))
+    yield Measurement(metrics.WORKER_BASELINE_CELLS, baseline_cells)
+    yield Measurement(metrics.WORKER_IGNORED_CONTRIBUTIONS, stages.learner.ignored)
+    yield Measurement(metrics.WORKER_GROUPS_LET_GO, stages.families.groups_let_go)
+
+
+def _measure_stage(stage: ExactStage[Any], now: float) -> Iterator[Measurement]:
+    counts, label = stage.counts, (stage.name,)
+    if counts.last_processed_at is not None:
+        yield Measurement(metrics.WORKER_LAST_OFFSET_AGE, now - counts.last_processed_at, label)
+    behind = counts.behind()
+    if behind is not None:
+        yield Measurement(metrics.WORKER_OFFSETS_BEHIND, behind, label)
+    for metric, count in (
+        (metrics.WORKER_MESSAGES, counts.events),
+        (metrics.WORKER_COVERED_MESSAGES, counts.covered),
+        (metrics.WORKER_LEFT_OVER_MESSAGES, counts.left_over),
+        (metrics.WORKER_ABANDONED_BATCHES, counts.abandoned),
+        (metrics.WORKER_READ_AGAIN, counts.sent_back),
+        (metrics.WORKER_HOLES, counts.holes),
+        (metrics.WORKER_LOST_OFFSETS, counts.lost_offsets),
+        (metrics.WORKER_REJECTED_MESSAGES, counts.rejected),
+        (metrics.WORKER_TICK_FAILURES, counts.tick_failures),
+    ):
+        yield Measurement(metric, count, label)
+
+
+def _open_episodes(states: list[TrackerState]) -> int:
+    return sum(len(agent.open) for state in states for agent in state.agents.values())

@@ -1,0 +1,163 @@
+"""The numbers of a report: against the aggregates they must agree with, and of inputs with little in them."""
+
+import random
+from statistics import fmean
+
+import msgspec
+import numpy as np
+import pytest
+
+from springback.dashboards.evaluation_report.group_rows import capacity_interval, margins_of
+from springback.dashboards.evaluation_report.report_groups import groups_of
+from springback.dashboards.evaluation_report.report_numbers import ALL_FAMILIES, AXES
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
+from springback.stream_processors.resilience.families.family_aggregate import aggregate
+from springback.stream_processors.resilience.readings import ChannelCosts
+from tests.dashboards.evaluation_report.report_readings import fleet, numbers_of, summary_of, window_of
+
+CONFIG = AggregateConfig()
+
+
+def test_the_resampled_margin_is_that_of_the_family_where_nothing_is_resampled() -> None:
+    summaries = list(fleet())
+    summaries[3] = msgspec.structs.replace(summaries[3], recovery_cost=None, stability_loss=None)
+    for group in groups_of(summaries, [], aggregate(summaries, CONFIG), CONFIG):
+        assert group.reading is not None
+        for margin in group.reading.margins:
+            own = [s for s in group.ended if group.point(s.traits) == margin.stress]
+            values = [
+                [np.nan if value is None else value for value in quantities]
+                for s in own
+                for quantities in [
+                    (s.final_progress, s.final_propositions, s.recovery_cost, s.stability_loss, s.violation)
+                ]
+            ]
+            found = margins_of(np.array([values]), group.reading.thresholds, CONFIG)
+            assert found.tolist() == pytest.approx([margin.margin], abs=1e-12)
+
+
+def test_the_interval_of_the_capacity_holds_the_capacity_and_does_not_depend_on_order() -> None:
+    summaries = list(fleet())
+    shuffled = summaries[:]
+    random.Random(1).shuffle(shuffled)
+    for own, other in zip(
+        groups_of(summaries, [], aggregate(summaries, CONFIG), CONFIG),
+        groups_of(shuffled, [], aggregate(shuffled, CONFIG), CONFIG),
+        strict=True,
+    ):
+        found = capacity_interval(own, seed=0)
+        assert found == capacity_interval(other, seed=0)
+        assert found is not None
+        assert own.reading is not None
+        assert own.reading.capacity is not None
+        assert found.low <= own.reading.capacity <= found.high
+        assert {found.low, found.high} <= set(CONFIG.grid)
+
+
+def test_a_capacity_without_doubt_has_an_interval_of_one_point() -> None:
+    calm = [summary_of(f"c{i}", 0.0, reference=True, stability_loss=1.0) for i in range(5)]
+    broken = [summary_of(f"b{i}", 500.0, stress=0.4, final_progress=0.0, stability_loss=9.0) for i in range(5)]
+    [row] = numbers_of([*calm, *broken]).groups
+    assert row.capacity_interval is not None
+    assert (row.capacity_interval.low, row.capacity_interval.high, row.capacity_interval.none_share) == (0, 0, 0)
+    [row] = numbers_of([msgspec.structs.replace(s, final_progress=0.0, final_propositions=0.0) for s in broken]).groups
+    assert row.capacity_interval is not None
+    assert row.capacity_interval.none_share == 1
+
+
+def test_figures_of_a_group_are_the_plain_ones() -> None:
+    summaries = list(fleet(families=["navigation"], methods=["careful"]))
+    numbers = numbers_of(summaries)
+    [row] = numbers.groups
+    costs = [s.recovery_cost for s in summaries if s.recovery_cost is not None and s.traits.stress > 0]
+    assert row.disturbed == len(costs) == 40
+    assert row.disturbed_cost_mean is not None
+    assert row.disturbed_cost_mean.value == pytest.approx(fmean(costs))
+    hardest = numbers.stresses[-1]
+    assert (hardest.stress, hardest.episodes) == (1.0, 8)
+    assert hardest.success_rate is not None
+    own = [s for s in summaries if s.traits.stress == 1.0]
+    assert hardest.success_rate.value == fmean(s.outcome == "success" for s in own)
+    assert hardest.recovery_cost_mean is not None
+    assert hardest.recovery_cost_mean.value == pytest.approx(fmean(s.recovery_cost or 0.0 for s in own))
+    curve = {m.stress: m.margin for m in numbers.evaluation.resilience[0].margins}
+    assert {stress.stress: stress.margin for stress in numbers.stresses} == curve
+    broken = [e for e in numbers.evaluation.episodes if e.contract_margin is not None and e.contract_margin < 0]
+    assert (row.contract_broken, row.contract_held_to) == (len(broken), len(summaries))
+
+
+def test_censored_and_unscored_episodes_enter_no_cost() -> None:
+    numbers = numbers_of(
+        [
+            summary_of("seen", 2.0, stress=0.2),
+            summary_of("censored", 50.0, stress=0.2, outcome="aborted"),
+            summary_of("unscored", None, stress=0.2),
+        ]
+    )
+    [row], [whole] = numbers.stresses, numbers.groups
+    assert [point.recovery_cost for point in numbers.costs] == [2.0]
+    assert (whole.episodes, whole.disturbed) == (3, 1)
+    assert (row.episodes, row.censored, row.unscored) == (3, 1, 1)
+    assert row.recovery_cost_mean is not None
+    assert (row.recovery_cost_mean.value, row.recovery_cost_mean.low) == (2.0, None)
+    assert row.success_rate is not None
+    assert row.success_rate.value == 1.0
+
+
+def test_channel_shares_sum_to_one_and_are_unknown_without_cost() -> None:
+    costly = summary_of("a", 4.0, stress=0.4, costs=ChannelCosts(cognitive=1.0, physical=2.0, debt=5.0))
+    numbers = numbers_of([summary_of("b", 0.0), costly])
+    calm, row = numbers.channels
+    assert (row.cognitive, row.physical, row.debt) == (0.125, 0.25, 0.625)
+    assert (calm.stress, calm.cognitive, calm.physical, calm.debt) == (0.0, None, None, None)
+
+
+def test_the_signature_by_hand() -> None:
+    clean = [summary_of(f"c{i}", 0.0, task=f"t{i}", reference=True, stability_loss=2.0) for i in range(5)]
+    hurt = [
+        summary_of(f"d{i}", 10.0, task=f"t{i}", stress=0.2, magnitude=0.5, perturbation="physical", stability_loss=2.5)
+        for i in range(5)
+    ]
+    mean, row = numbers_of([*clean, *hurt]).signatures
+    assert (mean.family, row.family) == (ALL_FAMILIES, "navigation")
+    # cost 10 of tau_rec 10; windows of 10 in 40 steps; loss 2 against 2.5; beta 0.5/0.5 against 2; holds at 0.2.
+    assert row.scores() == pytest.approx([1.0, 0.5, 0.75, 0.8, 1 / 1.5, 0.2])
+    assert mean.scores() == row.scores()
+
+
+def test_what_is_unknown_of_a_signature_is_said_to_be() -> None:
+    _, row = numbers_of([summary_of("a", 0.0, reference=True)]).signatures
+    assert row.scores() == [None] * len(AXES)
+
+
+def test_a_timeline_samples_evenly_over_stress() -> None:
+    summaries = [summary_of(f"{i:03}", 1.0, stress=i / 100) for i in range(100)]
+    [lines] = numbers_of(summaries).timelines
+    assert (lines.episodes, lines.with_windows, len(lines.rows)) == (100, 100, 24)
+    gaps = np.diff([row.stress for row in lines.rows])
+    assert gaps.min() > 0.03
+    assert gaps.max() < 0.06
+
+
+def test_versions_as_stress_are_one_group() -> None:
+    config = AggregateConfig(default=FamilyContract(evolution=("1", "2", "3")))
+    summaries = [summary_of(v, 1.0, version=v, reference=True) for v in ("1", "2", "3")]
+    [group] = groups_of(summaries, [window_of(s) for s in summaries], aggregate(summaries, config), config)
+    assert group.identity == ("navigation", "default", "evolution")
+    assert [group.stress(s.traits) for s in summaries] == [0.0, 0.5, 1.0]
+    assert [group.is_clean(s.traits) for s in summaries] == [True, False, False]
+    assert len(group.windows) == 3
+
+
+def test_the_order_of_episodes_changes_nothing_but_their_own_list() -> None:
+    summaries = list(fleet(families=["navigation"], methods=["careful"]))
+    shuffled = summaries[:]
+    random.Random(4).shuffle(shuffled)
+    own, other = numbers_of(summaries), numbers_of(shuffled)
+    assert (own.groups, own.stresses, own.signatures) == (other.groups, other.stresses, other.signatures)
+    assert own.costs == other.costs
+
+
+def test_nothing_comes_to_nothing() -> None:
+    numbers = numbers_of([])
+    assert (numbers.groups, numbers.stresses, numbers.timelines, numbers.signatures) == ([], [], [], [])

@@ -1,0 +1,135 @@
+"""The page: needs nothing but itself, shows names as they are and runs none of them, and is the same every time."""
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+
+import pytest
+
+from springback.dashboards.evaluation_report.report_page import report_page
+from springback.dashboards.evaluation_report.report_selection import MOST_PANELS
+from tests.dashboards.evaluation_report.report_readings import HOSTILE, fleet, numbers_of, summary_of
+
+
+class Page(HTMLParser):
+    """What is in a page, and whether its elements are closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in {"meta", "br"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return report_page(numbers_of(list(fleet()), sources=["monday.jsonl"]))
+
+
+def test_it_loads_nothing(page: str) -> None:
+    parsed = Page(page)
+    assert not {"script", "link", "img", "iframe", "object", "image", "base"} & set(parsed.tags)
+    references = [value or "" for name, value in parsed.attributes if name in {"src", "href", "xlink:href", "action"}]
+    assert references
+    assert all(value.startswith("#") for value in references)
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
+    assert "http" not in page
+    assert "@import" not in page
+
+
+def test_ids_are_unique_and_every_reference_has_one(page: str) -> None:
+    parsed = Page(page)
+    ids = Counter(value for name, value in parsed.attributes if name == "id")
+    assert [name for name, count in ids.items() if count > 1] == []
+    targets = set(re.findall(r'href="#([^"]*)"', page)) | set(re.findall(r"url\(#([^)]*)\)", page))
+    assert targets <= set(ids)
+
+
+def test_it_has_every_section_and_follows_light_and_dark(page: str) -> None:
+    parsed = Page(page)
+    # Response, cost against stress: a panel a family. Distribution, channels, timeline: a group. Radar: a method.
+    assert parsed.tags["svg"] == 2 * 2 + 3 * 4 + 2
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+    colours = set(re.findall(r"#[0-9a-f]{6}\b", page.partition("</style>")[2]))
+    assert colours <= {"#000000", "#ffffff"}
+    assert "monday.jsonl" in "".join(parsed.words)
+
+
+def test_the_same_numbers_make_the_same_bytes(page: str) -> None:
+    assert report_page(numbers_of(list(fleet()), sources=["monday.jsonl"])) == page
+
+
+def test_a_hostile_name_is_shown_and_does_nothing() -> None:
+    summaries = list(fleet(families=[HOSTILE, "navigation"], methods=[HOSTILE]))
+    parsed = Page(report_page(numbers_of(summaries, sources=[HOSTILE])))
+    assert "script" not in parsed.tags
+    words = "".join(parsed.words)
+    assert '<script>alert("x")</script>&' in words
+    assert "\u202e" not in words
+    assert "机器人" in words
+
+
+def test_a_name_is_no_formula_of_a_plot() -> None:
+    summaries = list(fleet(families=["$\\no$", "b"], methods=["$\\such$", "b"], episodes=1))
+    assert "$\\such$ 0" in "".join(Page(report_page(numbers_of(summaries))).words)
+
+
+def test_the_numbers_of_the_table_are_those_of_the_report(page: str) -> None:
+    numbers = numbers_of(list(fleet()))
+    table = page.partition('id="table"')[2]
+    rows = re.findall(r"<tr><th class=\"name\" scope=row>.*?</tr>", table)
+    assert len(rows) == len(numbers.stresses) == 24
+    for row, expected in zip(rows, numbers.stresses, strict=True):
+        cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)
+        assert cells[0] == expected.family
+        assert cells[2] == f"{expected.stress:g}"
+        mean = expected.recovery_cost_mean
+        assert mean is not None
+        assert cells[5] == f"{mean.value:.3g}<small>{mean.low:.3g} to {mean.high:.3g}</small>"
+
+
+@pytest.mark.parametrize(
+    ("summaries", "said"),
+    [
+        ([], "Nothing to draw: there is no episode."),
+        ([summary_of("1", None)], "navigation: no episode has a cost"),
+        ([summary_of("1", 2.0, stress=0.4)], "navigation: has too few episodes to tell"),
+        ([summary_of("1", 2.0, stress=0.4)], "navigation: no clean episode"),
+        ([summary_of("1", 0.0, reference=True)], "no rebound window in 1 episode"),
+        ([summary_of("1", 0.0, reference=True)], "no disturbed episode"),
+        ([summary_of("1", 1.0, outcome="aborted")], "no stress has an episode that a margin could be found of"),
+    ],
+)
+def test_little_input_makes_a_page_that_says_what_is_missing(summaries: list[object], said: str) -> None:
+    text = report_page(numbers_of(summaries))  # type: ignore[arg-type]
+    assert said in "".join(Page(text).words)
+    assert "nan" not in text.partition("</style>")[2].lower()
+
+
+def test_of_many_families_the_largest_are_drawn_and_all_are_in_the_table() -> None:
+    summaries = list(fleet(families=[f"family-{n:02}" for n in range(MOST_PANELS + 3)], methods=["one"], episodes=1))
+    parsed = Page(report_page(numbers_of(summaries)))
+    assert parsed.tags["svg"] == 5 * MOST_PANELS + 1
+    words = "".join(parsed.words)
+    assert f"Shown are the {MOST_PANELS} groups with the most episodes of {MOST_PANELS + 3}" in words
+    assert words.count("family-14") >= 7

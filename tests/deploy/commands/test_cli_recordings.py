@@ -1,0 +1,191 @@
+"""Recordings on the command line: made, evaluated, and sent to a broker."""
+
+import asyncio
+import gzip
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+
+from springback.deploy import cli
+from springback.deploy.broker_process import free_port
+from springback.producers.contract.codec import decode_frame
+from springback.producers.recordings import habitat_twins
+
+EPISODE_KEYS = {"agent", "session", "episode", "family", "stress", "outcome", "steps", "recovery_cost", "windows"}
+WINDOW_KEYS = {
+    "state",
+    "cause",
+    "departure_step",
+    "reentry_step",
+    "alarm_step",
+    "recovery_cost",
+    "peak",
+    "lost_cycles",
+    "cost_cognitive",
+    "cost_physical",
+    "cost_debt",
+}
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """The first 60 frames of the bundled recording, and a line that is none."""
+    path = tmp_path / "part.frames.jsonl"
+    with habitat_twins() as whole, gzip.open(whole, "rb") as lines:
+        path.write_bytes(b"".join(next(lines) for _ in range(60)) + b"not a frame\n")
+    return path
+
+
+def evaluated(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
+
+
+def test_evaluate_writes_the_table_and_every_episode(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    assert cli.main(["evaluate", "--json", str(out), str(recording)]) == 0
+    streams = capsys.readouterr()
+    assert "C_rec" in streams.out
+    assert f"left out  {recording}:61: " in streams.err
+    document = evaluated(out)
+    assert {row["family"] for row in document["families"]} == {"navigation"}
+    assert all(set(episode) >= EPISODE_KEYS for episode in document["episodes"])
+    windows = [window for episode in document["episodes"] for window in episode["windows"]]
+    assert windows
+    assert all(set(window) == WINDOW_KEYS for window in windows)
+
+
+def test_evaluate_takes_several_files_and_standard_input_as_one(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, parts = tmp_path / "whole.json", tmp_path / "parts.json"
+    lines = recording.read_bytes().splitlines(keepends=True)
+    first = tmp_path / "first.jsonl.gz"
+    first.write_bytes(gzip.compress(b"".join(lines[:25])))
+    rest = io.BufferedReader(io.BytesIO(b"".join(lines[25:])))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(rest))
+    assert cli.main(["evaluate", "--json", str(whole), str(recording)]) == 0
+    assert cli.main(["evaluate", "--json", str(parts), str(first), "-"]) == 0
+    assert evaluated(whole) == evaluated(parts)
+    capsys.readouterr()
+
+
+def test_evaluate_prints_json_in_place_of_the_table(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", "--json", "-", str(recording)]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"families", "resilience", "episodes"}
+
+
+def test_evaluate_writes_a_report_and_says_what_families_withstand(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = tmp_path / "new" / "monday", tmp_path / "out.json"
+    assert cli.main(["evaluate", "--json", str(out), "--report", str(folder), str(recording)]) == 0
+    streams = capsys.readouterr()
+    assert "What families withstand" in streams.out
+    assert f"report    {folder / 'report.html'}" in streams.err
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert recording.name in page
+    assert page.count("<svg") >= 3
+    assert evaluated(folder / "report.json")["evaluation"] == evaluated(out)
+
+
+def test_a_report_does_not_take_a_file_for_its_folder(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["evaluate", "--report", str(recording), str(recording)]) == 2
+    assert "is a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["evaluate"], ["replay", "--speed", "max", "--broker", "127.0.0.1:1"]])
+def test_a_recording_without_a_frame_is_bad_input(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "none.jsonl"
+    path.write_bytes(b"nothing\n\x1f\n")
+    assert cli.main([*command, str(path)]) == 2
+    assert f"left out  {path}:2: " in capsys.readouterr().err
+
+
+def test_record_makes_what_evaluate_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made, out = tmp_path / "made.frames.jsonl.gz", tmp_path / "out.json"
+    arguments = ["record", "--episodes", "2", "--family", "navigation", "--stresses", "0,0.8", "--seed", "3"]
+    assert cli.main([*arguments, str(made)]) == 0
+    assert "Recorded 4 episodes" in capsys.readouterr().out
+    assert cli.main(["evaluate", "--json", str(out), str(made)]) == 0
+    assert [episode["stress"] for episode in evaluated(out)["episodes"]] == [0.0, 0.0, 0.8, 0.8]
+
+
+async def read_all(broker: str, topic: str, count: int) -> list[tuple[bytes, bytes]]:
+    async with asyncio.timeout(30):
+        async with AIOKafkaConsumer(topic, bootstrap_servers=broker, auto_offset_reset="earliest") as consumer:
+            return [(record.key, record.value) for record in [await consumer.getone() for _ in range(count)]]
+
+
+@pytest.mark.broker
+def test_replay_sends_each_frame_once_in_order(
+    recording: Path, embedded_broker: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix = ["--broker", embedded_broker, "--prefix", "test-cli-replay."]
+    assert cli.main(["topics", *prefix, "--partitions", "1"]) == 0
+    assert "test-cli-replay.steps " in capsys.readouterr().out
+    assert cli.main(["replay", *prefix, "--speed", "max", str(recording)]) == 0
+    assert cli.main(["replay", *prefix, "--speed", "max", "--keep-session", str(recording)]) == 0
+    streams = capsys.readouterr()
+    assert streams.out.count("Sent 60 frames") == 2
+    assert streams.err.count(f"left out  {recording}:61: ") == 2
+    recorded = recording.read_bytes().splitlines()[:60]
+    arrived = asyncio.run(read_all(embedded_broker, "test-cli-replay.steps", 120))
+    assert [value for _, value in arrived[60:]] == recorded
+    for (key, value), line in zip(arrived[:60], recorded, strict=True):
+        sent, kept = json.loads(value), json.loads(line)
+        assert key == kept["producer"].encode()
+        assert sent.pop("session").startswith(kept.pop("session") + "+")
+        assert sent == kept
+    assert len({decode_frame(value).session for _, value in arrived[:60]}) == 1
+
+
+def test_evaluate_shows_one_of_the_rows_that_it_rejects(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = json.loads(recording.read_bytes().splitlines()[0])
+    frame["steps"]["progress"][:2] = [7, 8]
+    bad = tmp_path / "bad.frames.jsonl"
+    bad.write_text(json.dumps(frame), encoding="utf-8")
+    assert cli.main(["evaluate", str(bad)]) == 0
+    assert "rejected  2 rows: out_of_range: " in capsys.readouterr().err
+
+
+def test_evaluate_says_why_a_family_has_no_cost(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = json.loads(recording.read_bytes().splitlines()[0])
+    for header in frame["episodes"]:
+        header["reference"] = False
+    bare = tmp_path / "bare.frames.jsonl"
+    bare.write_text(json.dumps(frame), encoding="utf-8")
+    assert cli.main(["evaluate", str(bare)]) == 0
+    assert "unscored  family navigation: no baseline to score it by" in capsys.readouterr().err
+    assert cli.main(["evaluate", str(recording)]) == 0
+    assert "unscored" not in capsys.readouterr().err
+
+
+def test_up_looks_at_the_baseline_before_it_starts_anything(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["up", "--baseline", str(recording)]) == 2
+    streams = capsys.readouterr()
+    assert "not a baseline file" in streams.err
+    assert "Starting" not in streams.out
+
+
+def test_an_export_without_a_broker_fails_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "clean.baseline"
+    assert cli.main(["baseline", "export", "--broker", f"127.0.0.1:{free_port()}", str(file)]) == 1
+    streams = capsys.readouterr()
+    assert "springback: Kafka did not answer" in streams.err
+    assert not file.exists()

@@ -1,0 +1,225 @@
+import hashlib
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from springback.producers.babyai_testbed.play import DEFAULT_START_S, PlayedStep, play
+from springback.producers.babyai_testbed.recording import record
+from springback.producers.babyai_testbed.simulated_time import CostModel
+from springback.producers.babyai_testbed.tasks import FAMILIES, Task, plan_episodes, task_sequence
+from springback.producers.contract.frame import StepFrame
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.producers.perturbations.severity import PERTURBATION_KINDS, PerturbationKind
+from springback.producers.recordings.step_frames import read_frames
+from springback.stream_processors.intake.step_table import ArrivedFrame
+from springback.stream_processors.intake.validation import tabulate
+
+EPISODES = 20
+
+
+def played(
+    task: Task, stress: float = 0.0, perturbation: PerturbationKind | None = None, costs: CostModel | None = None
+) -> tuple[list[PlayedStep], list[StepFrame]]:
+    publisher = MemoryPublisher()
+    with StepEmitter(publisher, producer="test", session="s") as emitter:
+        steps = list(play(task, emitter, episode="e", stress=stress, perturbation=perturbation, costs=costs))
+    return steps, publisher.frames
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_clean_tasks_are_solved(family: str) -> None:
+    steps = [played(task)[0] for task in islice(task_sequence(family, seed=2), EPISODES)]
+    solved = [episode for episode in steps if episode[-1].outcome == "success"]
+    assert len(solved) >= 0.95 * EPISODES
+    for episode in solved:
+        assert episode[-1].signals["progress"] == episode[-1].signals["propositions"] == 1.0
+        assert not any(step.signals["retries"] or step.signals["violation"] for step in episode)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_end_tells_how_the_way_was(family: str) -> None:
+    for task in islice(task_sequence(family, seed=5), EPISODES):
+        steps, frames = played(task)
+        navigation = frames[-1].ends[0].navigation
+        assert navigation is not None
+        assert navigation.path == sum(step.signals["travel"] for step in steps)
+        assert navigation.actions == len(steps)
+        assert navigation.path is not None
+        assert navigation.shortest_path is not None
+        assert navigation.path >= navigation.shortest_path >= 0.0
+        assert navigation.shortest_actions is not None
+        assert len(steps) >= navigation.shortest_actions - 1  # beside the target counts as there
+        assert navigation.goals_total
+        if steps[-1].outcome == "success":
+            assert (navigation.final_distance, navigation.target_in_view) == (0.0, True)
+            assert navigation.goals_met == navigation.goals_total
+
+
+def test_an_end_out_of_time_tells_what_was_left() -> None:
+    task = Task("navigation", "BabyAI-GoToObjMazeS5-v0", 3, step_limit=2)
+    steps, frames = played(task)
+    navigation = frames[-1].ends[0].navigation
+    assert steps[-1].outcome == "timeout"
+    assert navigation is not None
+    assert navigation.goals_met == 0
+    assert navigation.final_distance is not None
+    assert navigation.final_distance > 0.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_row_passes_the_workers_validation(family: str) -> None:
+    publisher = MemoryPublisher()
+    with StepEmitter(publisher, producer="test") as emitter:
+        for number, episode in enumerate(plan_episodes(3, families=[family], stresses=[0.0, 0.5, 1.0], seed=3)):
+            for _ in play(
+                episode.task, emitter, episode=str(number), stress=episode.stress, perturbation=episode.perturbation
+            ):
+                pass
+    table = tabulate([ArrivedFrame(frame, DEFAULT_START_S + 100.0) for frame in publisher.frames])
+    assert table.rejected == []
+    assert len(table.ends) == 9
+    assert set(table.mode_names) <= {"navigate", "explore", "manipulate", "plan"}
+    assert (table.cycle_time_s > 0.0).all()
+    assert (table.planning_s > 0.0).all()
+    assert (table.perception_s > 0.0).all()
+
+
+def test_the_header_names_the_task_and_its_twin() -> None:
+    task = next(task_sequence("transportation", seed=1))
+    (_, clean), (_, disturbed) = played(task), played(task, 0.6, "semantic")
+    reference, twin = clean[0].episodes[0], disturbed[0].episodes[0]
+    assert reference.task == twin.task == task.task_id
+    assert reference.instruction == twin.instruction
+    assert reference.instruction.startswith("put the ")
+    assert (reference.reference, reference.stress, reference.perturbation) == (True, 0.0, "none")
+    assert (twin.reference, twin.stress, twin.magnitude) == (False, 0.6, 0.6)
+    assert (twin.perturbation, twin.perturbation_name, twin.method) == ("semantic", "mis-grounding", "babyai-bot")
+
+
+@pytest.mark.parametrize("kind", PERTURBATION_KINDS)
+def test_a_run_is_a_function_of_its_arguments(kind: PerturbationKind) -> None:
+    task = next(task_sequence("manipulation", seed=4))
+    first, again = played(task, 0.8, kind)[0], played(task, 0.8, kind)[0]
+    assert first == again
+    assert first != played(task)[0]
+
+
+def test_interleaved_plays_do_not_touch_each_other() -> None:
+    tasks = list(islice(task_sequence("navigation", seed=5), 2))
+    alone = [played(task, 0.8, "physical")[0] for task in tasks]
+    with StepEmitter(MemoryPublisher(), producer="test") as emitter:
+        plays = [play(t, emitter, episode=t.task_id, stress=0.8, perturbation="physical") for t in tasks]
+        together: list[list[PlayedStep]] = [[], []]
+        while len(together[0]) < len(alone[0]) or len(together[1]) < len(alone[1]):
+            for steps, one in zip(together, plays, strict=True):
+                steps += list(islice(one, 1))
+    assert together == alone
+
+
+def test_a_play_that_is_closed_early_aborts_its_episode() -> None:
+    publisher = MemoryPublisher()
+    with StepEmitter(publisher, producer="test") as emitter:
+        episode = play(next(task_sequence("navigation")), emitter, episode="e")
+        next(episode)
+        episode.close()
+        assert emitter.flush()
+        assert [end.outcome for frame in publisher.frames for end in frame.ends] == ["aborted"]
+
+
+@pytest.mark.parametrize("kind", PERTURBATION_KINDS)
+def test_the_agent_recovers_and_pays_for_it(kind: PerturbationKind) -> None:
+    tasks = [task for family in FAMILIES for task in islice(task_sequence(family, seed=6), 12)]
+    clean = [played(task)[0] for task in tasks]
+    disturbed = [played(task, 0.8, kind)[0] for task in tasks]
+    assert sum(episode[-1].outcome == "success" for episode in disturbed) >= 0.7 * len(tasks)
+    assert sum(map(len, disturbed)) > 1.15 * sum(map(len, clean))
+    assert sum(_duration_s(e) for e in disturbed) > 1.15 * sum(_duration_s(e) for e in clean)
+    if kind == "physical":
+        assert sum(step.signals["retries"] for episode in disturbed for step in episode) > len(tasks)
+    replanned = [e for e in disturbed if any(step.replanned for step in e) and e[-1].outcome == "success"]
+    assert len(replanned) > len(tasks) / 5
+
+
+def _duration_s(episode: list[PlayedStep]) -> float:
+    return episode[-1].time_s - DEFAULT_START_S
+
+
+def test_a_replan_costs_planning_time() -> None:
+    task = next(task_sequence("transportation", seed=1))
+    cheap, dear = (played(task, 0.8, "semantic", CostModel(replan_s=cost)) for cost in (0.5, 2.5))
+    replans = [step.step for step in cheap[0] if step.replanned]
+    assert replans
+    extra = dear[0][-1].time_s - cheap[0][-1].time_s
+    assert extra == pytest.approx(2.0 * len(replans), abs=1e-5)
+
+
+def test_severity_zero_is_clean_whatever_the_kind() -> None:
+    task = next(task_sequence("navigation", seed=1))
+    assert played(task, 0.0, "physical")[0] == played(task)[0]
+
+
+def test_wrong_arguments_are_refused_before_anything_is_played() -> None:
+    task = next(task_sequence("navigation"))
+    with StepEmitter(MemoryPublisher(), producer="test") as emitter:
+        with pytest.raises(ValueError, match="needs a kind of perturbation"):
+            play(task, emitter, episode="e", stress=0.5)
+        with pytest.raises(ValueError, match=r"a severity lies in \[0, 1\], got 1.5"):
+            play(task, emitter, episode="e", stress=1.5, perturbation="physical")
+        with pytest.raises(ValueError, match="there is no perturbation 'wind'"):
+            play(task, emitter, episode="e", stress=0.5, perturbation="wind")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="there is no task family 'cooking'"):
+        task_sequence("cooking")
+
+
+def test_recordings_of_the_same_arguments_are_byte_identical(tmp_path: Path) -> None:
+    digests = set()
+    for name in ("a.jsonl", "b.jsonl"):
+        made = record(tmp_path / name, episodes=2, stresses=(0.0, 0.8), seed=9, frame_steps=16)
+        digests.add(hashlib.sha256(made.path.read_bytes()).hexdigest())
+    assert len(digests) == 1
+    assert made.episodes == 16
+    frames = [part.frame for part in read_frames([made.path])]
+    assert sum(frame.n_steps for frame in frames) == made.steps
+    assert max(frame.n_steps for frame in frames) == 16
+    other = record(tmp_path / "c.jsonl", episodes=2, stresses=(0.0, 0.8), seed=10, frame_steps=16)
+    assert hashlib.sha256(other.path.read_bytes()).hexdigest() not in digests
+
+
+def test_a_recording_names_its_version_and_has_its_costs(tmp_path: Path) -> None:
+    steps: dict[str, list[StepFrame]] = {}
+    for version, costs in (("1", None), ("2", CostModel(look_s=5.0))):
+        path = tmp_path / f"{version}.jsonl"
+        record(path, episodes=1, families=["navigation"], stresses=(0.0,), version=version, costs=costs)
+        steps[version] = [part.frame for part in read_frames([path])]
+        assert {header.version for frame in steps[version] for header in frame.episodes} == {version}
+    looked = [frames[0].steps["perception_s"] for frames in steps.values()]
+    assert (np.asarray(looked[1]) >= 5.0).all()
+    assert (np.asarray(looked[0]) < 1.0).all()
+
+
+def test_a_recording_is_not_written_over_another(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    path.write_text("precious\n")
+    with pytest.raises(FileExistsError, match="exists already"):
+        record(path, episodes=1)
+    assert path.read_text() == "precious\n"
+
+
+def test_without_the_extra_the_import_says_what_to_install() -> None:
+    code = "import sys; sys.modules['minigrid'] = None; import springback.producers.babyai_testbed.play"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'pip install "springback[babyai]"' in result.stderr
+
+
+def test_nothing_is_printed_and_nothing_is_warned_of(tmp_path: Path) -> None:
+    code = f"""
+from springback.producers.babyai_testbed.recording import record
+record({str(tmp_path / "r.jsonl")!r}, episodes=2, stresses=[0.0])
+"""
+    result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

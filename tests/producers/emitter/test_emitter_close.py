@@ -1,0 +1,54 @@
+import os
+
+import pytest
+
+from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.producers.errors import EmitterStateError
+
+
+@pytest.fixture
+def publisher() -> MemoryPublisher:
+    return MemoryPublisher()
+
+
+def test_an_abort_after_the_end_does_nothing(publisher: MemoryPublisher) -> None:
+    with StepEmitter(publisher, producer="p", clock=lambda: 7.0) as emitter:
+        one, other, left = (emitter.begin_episode(episode=name, family="f") for name in ("1", "2", "3"))
+        one.end("success")
+        one.abort()
+        other.abort(time_s=9.0)
+        other.abort()
+    left.abort()
+    with pytest.raises(EmitterStateError, match="is closed"):
+        left.end("aborted")
+    ends = [(frame.episodes[end.episode].episode, end.outcome, end.time_s) for frame in publisher.frames
+            for end in frame.ends]  # fmt: skip
+    assert ends == [("1", "success", 7.0), ("2", "aborted", 9.0), ("3", "aborted", 7.0)]
+
+
+def test_an_abort_in_a_forked_child_does_nothing(publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch) -> None:
+    with StepEmitter(publisher, producer="p") as emitter:
+        episode = emitter.begin_episode(episode="1", family="f")
+        with monkeypatch.context() as child:
+            child.setattr(os, "getpid", lambda: -1)
+            episode.abort()
+        episode.step(progress=0.5)
+
+
+def test_a_clock_that_has_gone_loses_no_step(publisher: MemoryPublisher) -> None:
+    running = True
+
+    def clock() -> float:
+        if not running:
+            message = "the simulator is closed"
+            raise RuntimeError(message)
+        return 7.0
+
+    emitter = StepEmitter(publisher, producer="p", clock=clock)
+    emitter.begin_episode(episode="1", family="f").step(progress=0.5)
+    running = False
+    with pytest.raises(RuntimeError, match="the simulator is closed"):
+        emitter.close()
+    assert emitter.report.steps_sent == 1
+    emitter.close()  # and is closed all the same

@@ -1,0 +1,256 @@
+"""The mappings that come with the product, on recordings as their systems write them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mcap.writer
+import numpy as np
+import pyarrow  # type: ignore[import-untyped]
+import pyarrow.parquet  # type: ignore[import-untyped]
+import pytest
+from rosbags.rosbag1 import Writer as Bag1Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from springback.producers.contract.frame import StepFrame, TextColumn
+from springback.producers.mapping.signal_mapping import load_mapping
+from springback.producers.recordings.any_format import read_recordings
+from springback.producers.recordings.step_frames import UnreadablePart
+
+T0_NS = 1_790_000_000 * 10**9
+HALF_S = 500_000_000
+
+
+def read(path: Path, mapping: str) -> tuple[list[StepFrame], list[UnreadablePart]]:
+    unreadable: list[UnreadablePart] = []
+    frames = [recorded.frame for recorded in read_recordings([path], load_mapping(mapping), unreadable.append)]
+    return frames, unreadable
+
+
+def column(frames: list[StepFrame], name: str) -> list[Any]:
+    columns = [frame.steps[name] for frame in frames if name in frame.steps]
+    return [cell for one in columns for cell in (one.texts() if isinstance(one, TextColumn) else one.tolist())]
+
+
+def outcomes(frames: list[StepFrame]) -> list[tuple[str, str]]:
+    return [(frame.episodes[end.episode].episode, end.outcome) for frame in frames for end in frame.ends]
+
+
+def lerobot(folder: Path, version: int, *, rewards: bool) -> Path:
+    """Three episodes of 10, 11 and 12 frames; the second one fails."""
+    lengths = [10, 11, 12]
+    (folder / "meta").mkdir(parents=True)
+    info = {"codebase_version": f"v{version}.0", "robot_type": "so100", "fps": 10, "total_episodes": 3}
+    (folder / "meta" / "info.json").write_text(json.dumps(info), encoding="utf-8")
+    rows = []
+    for episode, length in enumerate(lengths):
+        for frame in range(length):
+            row: dict[str, Any] = {
+                "observation.state": [0.1 * frame, 0.0],
+                "timestamp": frame / 10.0,
+                "frame_index": frame,
+                "episode_index": episode,
+                "task_index": episode % 2,
+                "next.done": frame == length - 1,
+            }
+            if rewards:
+                row |= {"next.reward": frame / 20.0, "next.success": episode != 1 and frame == length - 1}
+            rows.append(row)
+    data = folder / "data" / "chunk-000"
+    data.mkdir(parents=True)
+    tasks = ["put the cube into the box", "wipe the table"]
+    about = [{"episode_index": number, "length": length} for number, length in enumerate(lengths)]
+    if version == 2:
+        for episode in range(3):
+            own = [row for row in rows if row["episode_index"] == episode]
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(own), data / f"episode_{episode:06d}.parquet")
+        lines = [json.dumps({"task_index": number, "task": task}) for number, task in enumerate(tasks)]
+        (folder / "meta" / "tasks.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        (folder / "meta" / "episodes.jsonl").write_text("\n".join(map(json.dumps, about)), encoding="utf-8")
+    else:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), data / "file-000.parquet")
+        named = pyarrow.table({"task_index": [0, 1], "__index_level_0__": tasks})
+        pyarrow.parquet.write_table(named, folder / "meta" / "tasks.parquet")
+        episodes = folder / "meta" / "episodes" / "chunk-000"
+        episodes.mkdir(parents=True)
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(about), episodes / "file-000.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_demonstrations_of_lerobot(version: int, tmp_path: Path) -> None:
+    frames, unreadable = read(lerobot(tmp_path / "cubes", version, rewards=False), "lerobot")
+    assert sum(frame.n_steps for frame in frames) == 33
+    assert outcomes(frames) == [("0", "success"), ("1", "success"), ("2", "success")]
+    headers = {header.episode: header for frame in frames for header in frame.episodes}
+    assert (headers["1"].agent, headers["1"].family, headers["1"].task) == ("so100", "cubes", "wipe the table")
+    assert all(header.reference for header in headers.values())
+    progress = column(frames, "progress")
+    assert progress[:10] == pytest.approx([(number + 1) / 10 for number in range(10)])
+    assert column(frames, "travel")[:3] == pytest.approx([0.0, 0.1, 0.1])
+    assert np.diff(column(frames, "time_s")[:10]) == pytest.approx([0.1] * 9, abs=1e-6)
+    assert {part.reason for part in unreadable} == {"missing_field"}  # no rewards, and no next.success
+
+
+def test_simulated_tasks_of_lerobot_with_rewards(tmp_path: Path) -> None:
+    frames, unreadable = read(lerobot(tmp_path / "pusht", 3, rewards=True), "lerobot")
+    assert not unreadable
+    assert column(frames, "progress")[:10] == pytest.approx([number / 20.0 for number in range(10)])
+    assert outcomes(frames) == [("0", "success"), ("1", "failure"), ("2", "success")]
+
+
+def test_a_damaged_file_of_lerobot_costs_itself_alone(tmp_path: Path) -> None:
+    folder = lerobot(tmp_path / "cubes", 2, rewards=False)
+    (folder / "data" / "chunk-000" / "episode_000001.parquet").write_bytes(b"PAR1 and nothing")
+    frames, unreadable = read(folder, "lerobot")
+    assert [episode for episode, _ in outcomes(frames)] == ["0", "2"]
+    assert "damaged_file" in {part.reason for part in unreadable}
+
+
+FEEDBACK = """unique_identifier_msgs/UUID goal_id
+nav2_msgs/NavigateToPose_Feedback feedback
+================================================================================
+MSG: unique_identifier_msgs/UUID
+uint8[16] uuid
+================================================================================
+MSG: nav2_msgs/NavigateToPose_Feedback
+int16 number_of_recoveries
+float32 distance_remaining
+"""
+BEHAVIOUR = """nav2_msgs/BehaviorTreeStatusChange[] event_log
+================================================================================
+MSG: nav2_msgs/BehaviorTreeStatusChange
+string node_name
+string previous_status
+string current_status
+"""
+
+
+def ros_object(store: Any, kind: str, value: dict[str, Any]) -> Any:
+    """A message of these fields; all others are zero or empty."""
+    return store.types[kind](
+        **{name: _ros_field(store, about, value.get(name)) for name, about in store.fielddefs[kind][1]}
+    )
+
+
+def _ros_field(store: Any, about: tuple[Any, Any], value: Any) -> Any:
+    node, detail = about
+    match node.name:
+        case "BASE":
+            return value if value is not None else "" if detail[0] == "string" else 0
+        case "NAME":
+            return ros_object(store, detail, value or {})
+        case "ARRAY" if detail[0][0].name == "BASE":
+            return np.array(value or [0] * detail[1], dtype=detail[0][1][0])
+    return [_ros_field(store, detail[0], item) for item in value or []]
+
+
+def test_a_goal_of_nav2(tmp_path: Path) -> None:
+    path = tmp_path / "nav2.mcap"
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    store.register(get_types_from_msg(FEEDBACK, "nav2_msgs/action/NavigateToPose_FeedbackMessage"))
+    store.register(get_types_from_msg(BEHAVIOUR, "nav2_msgs/msg/BehaviorTreeLog"))
+    kinds = {
+        "/navigate_to_pose/_action/feedback": "nav2_msgs/action/NavigateToPose_FeedbackMessage",
+        "/navigate_to_pose/_action/status": "action_msgs/msg/GoalStatusArray",
+        "/behavior_tree_log": "nav2_msgs/msg/BehaviorTreeLog",
+        "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
+        "/odom": "nav_msgs/msg/Odometry",
+    }
+    with path.open("wb") as file:
+        writer = mcap.writer.Writer(file)
+        writer.start(profile="ros2")
+        channels = {}
+        for topic, kind in kinds.items():
+            definition = store.generate_msgdef(kind, ros_version=2)[0].encode()
+            channels[topic] = writer.register_channel(topic, "cdr", writer.register_schema(kind, "ros2msg", definition))
+
+        def say(topic: str, value: dict[str, Any], half_seconds: float) -> None:
+            at_ns = T0_NS + int(half_seconds * HALF_S)
+            data = bytes(store.serialize_cdr(ros_object(store, kinds[topic], value), kinds[topic]))
+            writer.add_message(channels[topic], at_ns, data, at_ns)
+
+        def status(goal: int, value: int, half_seconds: float) -> None:
+            told = {"goal_info": {"goal_id": {"uuid": [goal] * 16}}, "status": value}
+            say("/navigate_to_pose/_action/status", {"status_list": [told]}, half_seconds)
+
+        def move(goal: int, remaining: float, recoveries: int, half_seconds: float) -> None:
+            told = {"number_of_recoveries": recoveries, "distance_remaining": remaining}
+            feedback = {"goal_id": {"uuid": [goal] * 16}, "feedback": told}
+            say("/navigate_to_pose/_action/feedback", feedback, half_seconds)
+            say("/odom", {"pose": {"pose": {"position": {"x": half_seconds}}}}, half_seconds)
+
+        def run_node(name: str, half_seconds: float) -> None:
+            change = {"node_name": name, "previous_status": "IDLE", "current_status": "RUNNING"}
+            say("/behavior_tree_log", {"event_log": [change]}, half_seconds)
+
+        for goal, base, last in ((1, 0, 4), (2, 100, 6)):
+            status(goal, 1, base)
+            status(goal, 2, base + 0.1)
+            move(goal, 0.0, 0, base + 0.2)  # no path yet
+            run_node("FollowPath", base + 0.3)
+            for tick in range(1, 10):
+                move(goal, 10.0 - tick, 1 if tick >= 5 else 0, base + tick)
+                if tick == 5:
+                    run_node("Spin", base + tick + 0.01)
+            say("/diagnostics", {"status": [{"level": 0}, {"level": 2}]}, base + 8.5)
+            status(goal, last, base + 9.5)
+        writer.finish()  # type: ignore[no-untyped-call]
+    frames, _ = read(path, "nav2")
+    assert outcomes(frames) == [("01" * 16, "success"), ("02" * 16, "failure")]
+    of_first = column(frames, "progress")[: len(column(frames, "progress")) // 2]
+    assert of_first == sorted(of_first)
+    assert of_first[-1] == pytest.approx(1.0 - 1.0 / 9.0)
+    assert set(column(frames, "mode")) == {"navigate", "recover"}
+    assert sum(column(frames, "retries")) == 2.0
+    assert set(column(frames, "risk")[: len(of_first)]) >= {1.0}
+    assert sum(column(frames, "travel")) == pytest.approx(2 * 8.8, abs=2.0)
+    final = [end.navigation.final_distance for frame in frames for end in frame.ends if end.navigation is not None]
+    assert final == [1.0, 1.0]
+
+
+def test_a_goal_of_move_base(tmp_path: Path) -> None:
+    path = tmp_path / "move_base.bag"
+    store = get_typestore(Stores.ROS1_NOETIC)
+    types = store.types
+    kinds = {
+        "/move_base/status": "actionlib_msgs/msg/GoalStatusArray",
+        "/move_base/NavfnROS/plan": "nav_msgs/msg/Path",
+        "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
+    }
+
+    def header(half_seconds: float) -> Any:
+        at_ns = T0_NS + int(half_seconds * HALF_S)
+        stamp = types["builtin_interfaces/msg/Time"](at_ns // 10**9, at_ns % 10**9)
+        return types["std_msgs/msg/Header"](seq=0, stamp=stamp, frame_id="map")
+
+    def pose(x: float) -> Any:
+        point = types["geometry_msgs/msg/Point"](x, 0.0, 0.0)
+        turn = types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0)
+        return types["geometry_msgs/msg/PoseStamped"](header(0), types["geometry_msgs/msg/Pose"](point, turn))
+
+    with Bag1Writer(path) as writer:
+        connections = {topic: writer.add_connection(topic, kind, typestore=store) for topic, kind in kinds.items()}
+
+        def say(topic: str, half_seconds: float, *fields: Any) -> None:
+            message = types[kinds[topic]](header(half_seconds), *fields)
+            data = store.serialize_ros1(message, kinds[topic])
+            writer.write(connections[topic], T0_NS + int(half_seconds * HALF_S), data)
+
+        def status(value: int, half_seconds: float) -> None:
+            goal = types["actionlib_msgs/msg/GoalID"](types["builtin_interfaces/msg/Time"](0, 0), "goal-1")
+            say("/move_base/status", half_seconds, [types["actionlib_msgs/msg/GoalStatus"](goal, value, "")])
+
+        status(1, 0.0)
+        for tick in range(1, 9):
+            say("/move_base/NavfnROS/plan", tick, [pose(float(tick)), pose(8.5), pose(9.0)])
+            status(1, tick + 0.2)
+        sick = types["diagnostic_msgs/msg/DiagnosticStatus"](level=1, name="", message="", hardware_id="", values=[])
+        say("/diagnostics", 8.5, [sick])
+        status(3, 9.5)
+    frames, _ = read(path, "move_base")
+    assert outcomes(frames) == [("goal-1", "success")]
+    progress = column(frames, "progress")
+    assert progress == sorted(progress)
+    assert progress[-1] == pytest.approx(7.0 / 8.0)
+    assert column(frames, "risk")[-1] == 0.5

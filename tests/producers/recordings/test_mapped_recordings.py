@@ -1,0 +1,194 @@
+"""Real files of every format, written by the public libraries, to windows: whole, cut off, unindexed, out of order."""
+
+import gzip
+import io
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from springback import producers
+from springback.producers.errors import MappingError, MissingExtraError
+from springback.producers.mapping.signal_mapping import parse_mapping
+from springback.producers.recordings.any_format import (
+    STEPS_PER_FRAME,
+    RecordedFrames,
+    check_without_mapping,
+    read_recordings,
+)
+from springback.producers.recordings.step_frames import UnreadablePart
+from springback.producers.sources import Source
+from springback.stream_processors.offline import evaluation as in_memory_driver
+from springback.stream_processors.resilience.config import ResilienceConfig
+from tests.producers.recordings import robot_logs
+from tests.producers.recordings.recording_writers import (
+    MESSAGES,
+    MISSIONS,
+    SAID,
+    STEPS,
+    TABLES,
+    Write,
+    bag1,
+    bag2,
+    ends_in,
+    frames_of,
+    gzip_csv,
+    json_lines,
+    parquet,
+    ros2_mcap,
+    steps_in,
+)
+
+
+@pytest.mark.parametrize("write", [*MESSAGES, *TABLES])
+def test_every_format_comes_to_the_same_windows(write: Write, tmp_path: Path) -> None:
+    path, mapping = write(tmp_path, SAID)
+    unreadable: list[UnreadablePart] = []
+    frames = RecordedFrames([path], unreadable.append, mapping)
+    evaluation = in_memory_driver.evaluate(frames, ResilienceConfig())
+    assert not unreadable
+    assert not evaluation.rejected
+    assert len(evaluation.summaries) == MISSIONS
+    assert sum(summary.steps for summary in evaluation.summaries) == STEPS
+    stressed = {summary.key.episode for summary in evaluation.summaries if summary.traits.stress > 0.0}
+    assert stressed == {str(number) for number in range(robot_logs.CLEAN, MISSIONS)}
+    assert stressed <= {window.key.episode for window in evaluation.windows}
+    assert all(summary.outcome == "success" for summary in evaluation.summaries)
+
+
+def test_the_windows_do_not_depend_on_the_format(tmp_path: Path) -> None:
+    costs = []
+    for write in (ros2_mcap, bag1, bag2, parquet):
+        folder = tmp_path / write.__name__
+        folder.mkdir()
+        path, mapping = write(folder, SAID)
+        evaluation = in_memory_driver.evaluate(RecordedFrames([path], mapping=mapping), ResilienceConfig())
+        costs.append([summary.recovery_cost for summary in evaluation.summaries])
+    for other in costs[1:]:
+        assert other == pytest.approx(costs[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("write", [*MESSAGES])
+def test_messages_that_are_late_are_put_in_order(write: Write, tmp_path: Path) -> None:
+    late = random.Random(3)
+    shuffled = sorted(SAID, key=lambda one: one.time_ns + late.uniform(0.0, 0.8e9))
+    path, mapping = write(tmp_path, shuffled)
+    frames, unreadable = frames_of([path], mapping)
+    assert not unreadable
+    assert steps_in(frames) == STEPS
+    assert ends_in(frames) == ["success"] * MISSIONS
+
+
+def test_frames_are_of_a_second_or_of_64_steps(tmp_path: Path) -> None:
+    path, mapping = json_lines(tmp_path, SAID)
+    for scale, most in ((1.0, 4), (1e-3, STEPS_PER_FRAME)):
+        rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+        robot_logs.write_json_lines(tmp_path / "scaled", [row | {"id": 0, "time": row["time"] * scale} for row in rows])
+        frames, _ = frames_of([tmp_path / "scaled"], mapping)
+        assert max(frame.n_steps for frame in frames) <= most
+        assert steps_in(frames) == STEPS
+
+
+def test_a_source_whose_package_is_missing_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producers, "__path__", [*producers.__path__, str(tmp_path)])
+    (tmp_path / "toy_source.py").write_text("import not_there.at_all\n")
+    source = Source("toy", "recording", "toy_source:read_messages", "toys", "not_there", "a toy")
+    assert source.missing == ("not_there",)
+    with pytest.raises(MissingExtraError, match=r'pip install "springback\[toys\]"'):
+        source.load()
+    with pytest.raises(ModuleNotFoundError, match="not_there"):  # a fault of its own is no missing extra
+        source._replace(needs="something_else").load()
+
+
+@pytest.mark.parametrize("write", [ros2_mcap, bag1, bag2])
+def test_a_topic_that_is_not_there_is_told(write: Write, tmp_path: Path) -> None:
+    path, _ = write(tmp_path, SAID)
+    mapping = parse_mapping(robot_logs.MAPPING.replace('"position", field', '"odmo", field'), "mine.toml")
+    frames, (part,) = frames_of([path], mapping)
+    assert steps_in(frames) == STEPS
+    assert str(part).startswith(f"{path}: no_such_topic: mine.toml reads 'odmo' too; topics in it: '/mission/clean'")
+
+
+def test_lines_that_are_no_records_are_told(tmp_path: Path) -> None:
+    path, mapping = json_lines(tmp_path, SAID)
+    path.write_bytes(path.read_bytes() + b'{"half": \n')
+    frames, unreadable = frames_of([path], mapping)
+    assert steps_in(frames) == STEPS
+    assert (unreadable[0].line, unreadable[0].reason) == (STEPS + 1, "not_json")
+
+
+def test_a_mixture_of_formats_is_one_input(tmp_path: Path) -> None:
+    first, mapping = ros2_mcap(tmp_path, SAID)
+    second = robot_logs.write_bag2(tmp_path / "bag", SAID)
+    native = tmp_path / "frames.jsonl.gz"
+    own = b"".join(recorded.data + b"\n" for recorded in read_recordings([first], mapping))
+    native.write_bytes(gzip.compress(own))
+    frames, unreadable = frames_of([first, second, native], mapping)
+    assert not unreadable
+    assert steps_in(frames) == 3 * STEPS
+    assert len({frame.session for frame in frames}) == 2  # the third one repeats the first
+
+
+def test_reading_twice_gives_the_same_and_tells_once(tmp_path: Path) -> None:
+    path, mapping = ros2_mcap(tmp_path, SAID)
+    path.write_bytes(path.read_bytes()[:20_000])
+    unreadable: list[UnreadablePart] = []
+    frames = RecordedFrames([path], unreadable.append, mapping)
+    first = [(frame.session, frame.n_steps, frame.ends) for frame in frames]
+    told = len(unreadable)
+    assert first == [(frame.session, frame.n_steps, frame.ends) for frame in frames]
+    assert 0 < told == len(unreadable)
+
+
+def test_standard_input_may_be_of_any_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for write in (ros2_mcap, bag2, gzip_csv):
+        path, mapping = write(tmp_path, SAID)
+        raw = io.BufferedReader(io.BytesIO(path.read_bytes()))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
+        frames, unreadable = frames_of(["-"], mapping)
+        assert not unreadable
+        assert steps_in(frames) == STEPS
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    for write in (ros2_mcap, bag1, bag2, parquet):
+        shares: list[float | None] = []
+
+        def note(source: str, share: float | None, into: list[float | None] = shares) -> None:
+            into.append(share)
+
+        folder = tmp_path / write.__name__
+        folder.mkdir()
+        path, mapping = write(folder, SAID)
+        list(read_recordings([path], mapping, progress=note))
+        known = [share for share in shares if share is not None]
+        assert len(known) == len(shares) > 2
+        assert known == sorted(known)
+        assert known[-1] == 1.0
+
+
+def test_a_recording_without_any_of_the_topics_says_which_it_has(tmp_path: Path) -> None:
+    path, _ = ros2_mcap(tmp_path, SAID)
+    mapping = parse_mapping(
+        'agent = "a"\nheader = { family = "f" }\nstep = { trigger = "odom" }\n'
+        'signals = { progress = { topic = "odom", field = "x" } }\nepisode = { whole = true }\n',
+        "odom.toml",
+    )
+    frames, unreadable = frames_of([path], mapping)
+    assert not frames
+    assert unreadable[-1].reason == "no_topic_matches"
+    assert "'/remaining'" in unreadable[-1].detail
+
+
+def test_without_a_mapping_it_says_that_one_is_needed(tmp_path: Path) -> None:
+    path, mapping = ros2_mcap(tmp_path, SAID)
+    with pytest.raises(MappingError, match=r"is a recording of the format mcap: say with --mapping"):
+        list(read_recordings([path], None))
+    with pytest.raises(MappingError, match="--mapping"):
+        check_without_mapping(path)
+    unknown = tmp_path / "photo"
+    unknown.write_bytes(bytes(range(256)) * 8)
+    with pytest.raises(MappingError, match="neither step frames nor MCAP"):
+        list(read_recordings([unknown], mapping))

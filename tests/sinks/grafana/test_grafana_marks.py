@@ -1,0 +1,116 @@
+"""Windows and breaches as annotations: identity, tags that Grafana takes, text that stays text."""
+
+import json
+from collections.abc import Callable
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from springback.sinks.grafana.annotations_sink import (
+    BREACH_TAG,
+    OPEN_TAG,
+    WINDOW_TAG,
+    agent_tag,
+    breach_mark,
+    identity_of,
+    window_mark,
+)
+from springback.stream_processors.resilience.readings import (
+    ChannelCosts,
+    EpisodeKey,
+    EpisodeTraits,
+    FamilyReading,
+    WindowReading,
+)
+
+IDS = st.text(st.characters(codec=None, exclude_categories=()), max_size=200) | st.sampled_from(
+    ["🤖" * 100, 'a"b\n', "\ud800", "x" * 10_000, "None", "", "<script>alert(1)</script>"]
+)
+
+
+def test_a_window_from_departure_to_reentry(window: Callable[..., WindowReading]) -> None:
+    mark = window_mark(window(departure_time_s=100.0, reentry_time_s=103.5))
+
+    assert (mark.kind, mark.start_ms, mark.end_ms, mark.closed) == (WINDOW_TAG, 100_000, 103_500, True)
+    assert mark.tags == (
+        WINDOW_TAG,
+        mark.identity,
+        "state:recovered",
+        "agent:robot-7",
+        "cause:effort",
+        "family:navigation",
+        "method:default",
+        "version:0",
+    )
+    assert mark.text == (
+        "robot-7: rebound window, recovered (effort). Recovery cost 1.50, 8 steps in 3.5 s, 2.5 cycles lost. "
+        "Task kitchen, episode 1, from step 4."
+    )
+
+
+def test_opened_and_closed_are_one_mark(window: Callable[..., WindowReading]) -> None:
+    opened, closed = window_mark(window(state="open")), window_mark(window())
+
+    assert opened.identity == closed.identity
+    assert opened.end_ms is None
+    assert OPEN_TAG in opened.tags
+    assert OPEN_TAG not in closed.tags
+    assert window_mark(window(number=1)).identity != closed.identity
+    assert window_mark(window(session="reboot")).identity != closed.identity
+
+
+def test_a_breach_while_it_lasts_and_when_it_is_over(family: Callable[..., FamilyReading]) -> None:
+    begun = breach_mark(family(in_breach=True, breaches=3, capacity=0.4, live_stress=0.8, updated_s=1000.0))
+    over = breach_mark(family(in_breach=False, breaches=3, updated_s=1060.0))
+
+    assert begun is not None
+    assert over is not None
+    assert begun.identity == over.identity
+    assert (begun.start_ms, begun.end_ms) == (1_000_000, None)
+    assert (over.start_ms, over.end_ms) == (None, 1_060_000)
+    assert begun.tags[:3] == (BREACH_TAG, begun.identity, OPEN_TAG)
+    assert begun.text == "navigation / default / 0: live stress 0.80 is beyond what holds (0.40)."
+    assert breach_mark(family(in_breach=False, breaches=0)) is None
+
+
+@given(agent=IDS, family=IDS, task=IDS)
+def test_no_id_makes_a_mark_that_grafana_refuses(agent: str, family: str, task: str) -> None:
+    mark = window_mark(_window(agent, family, task))
+
+    assert mark.tags[:2] == (WINDOW_TAG, mark.identity)
+    assert identity_of(mark.tags) == mark.identity
+    assert all(0 < len(tag) <= 100 for tag in mark.tags)
+    assert len(json.dumps(mark.tags, ensure_ascii=False, separators=(",", ":")).encode()) <= 500
+    assert mark.text.isprintable()
+    assert "<" not in mark.text
+    msgspec.json.encode(mark)
+
+
+def test_the_tag_of_an_agent_is_its_label() -> None:
+    assert agent_tag("robot:7") == "agent:robot:7"
+    assert agent_tag("a\nb") == "agent:a�b~fcd127ff"
+
+
+def _window(agent: str, family: str, task: str) -> WindowReading:
+    return WindowReading(
+        key=EpisodeKey(agent, "boot", "1"),
+        traits=EpisodeTraits(family=family, task=task),
+        number=0,
+        state="recovered",
+        cause="effort",
+        departure_step=4,
+        alarm_step=6,
+        reentry_step=11,
+        departure_time_s=100.0,
+        reentry_time_s=103.5,
+        departure_mode="run",
+        departure_progress_bin=1,
+        departure_residual_bin=2,
+        length_steps=8,
+        length_s=3.5,
+        lost_cycles=2.5,
+        peak=4.0,
+        recovery_cost=1.5,
+        costs=ChannelCosts(),
+    )
