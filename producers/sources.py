@@ -91,10 +91,8 @@ def _recording(name: str, module: str, needs: str, about: str, *, magic: bytes =
 
 
 SOURCES: Final[tuple[Source, ...]] = (
-    _gymnasium("gymnasium", "environments.wrapper:SpringbackWrapper", "one Gymnasium environment"),
-    _gymnasium(
-        "gymnasium-vector", "environments.vector_wrapper:SpringbackVectorWrapper", "a vector of them, a frame a step"
-    ),
+    _gymnasium("gymnasium", "environments.wrapper:Wrapper", "one Gymnasium environment"),
+    _gymnasium("gymnasium-vector", "environments.vector_wrapper:VectorWrapper", "a vector of them, a frame a step"),
     Source(
         "habitat",
         "wrapper",

@@ -14,7 +14,7 @@ from springback.producers.babyai_testbed.simulated_time import CostModel, Simula
 from springback.producers.babyai_testbed.tasks import Task
 from springback.producers.babyai_testbed.world import TestbedWorld, make_level
 from springback.producers.emitter.step_emitter import StepEmitter
-from springback.producers.environments.wrapper import SpringbackWrapper
+from springback.producers.environments.wrapper import Wrapper
 from springback.producers.perturbations.severity import PerturbationKind, checked_severity
 
 DEFAULT_START_S = 1_790_000_000.0
@@ -83,7 +83,7 @@ def play(
     disturbance = make_disturbance(None if clean else perturbation, stress, task.seed)
     time = SimulatedClock(start_s) if clock is None else clock
     world = TestbedWorld(make_level(task.level_id, task.step_limit), disturbance, time)
-    reported = SpringbackWrapper(
+    reported = Wrapper(
         world,
         emitter,
         family=task.family,
@@ -103,7 +103,7 @@ def play(
 
 
 def _steps(
-    task: Task, world: TestbedWorld, reported: SpringbackWrapper, clock: SimulatedClock, costs: CostModel
+    task: Task, world: TestbedWorld, reported: Wrapper, clock: SimulatedClock, costs: CostModel
 ) -> Generator[PlayedStep]:
     try:
         reported.reset(seed=task.seed)

@@ -8,7 +8,7 @@
 >>> with StepEmitter(publisher, producer="trainer-1") as emitter:
 ...     envs = gymnasium.make_vec("CartPole-v1", num_envs=4, vectorization_mode="sync", max_episode_steps=3)
 ...     balanced = SignalHooks(progress=lambda step: (step.step + 1) / 3)
-...     envs = SpringbackVectorWrapper(envs, emitter, family="balancing", hooks=balanced)
+...     envs = VectorWrapper(envs, emitter, family="balancing", hooks=balanced)
 ...     _ = envs.reset(seed=1)
 ...     for _ in range(3):
 ...         _ = envs.step(envs.action_space.sample())
@@ -45,7 +45,8 @@ from springback.producers.environments.vector_signals import (
 from springback.producers.errors import MissingExtraError
 
 try:
-    from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
+    import gymnasium.vector
+    from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
     from gymnasium.vector.utils import iterate
 except ImportError as error:
     raise MissingExtraError(extra="gymnasium", cause=error) from error
@@ -55,10 +56,10 @@ log = logging.getLogger(__name__)
 NEXT_STEP, SAME_STEP, DISABLED = "NextStep", "SameStep", "Disabled"
 
 
-class SpringbackVectorWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
+class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
     """A vector wrapper that reports each step of each slot to an emitter and changes nothing of what the slots do.
 
-    A slot is an agent with episodes of its own, which begin and end as those of `SpringbackWrapper`. Where the
+    A slot is an agent with episodes of its own, which begin and end as those of `Wrapper`. Where the
     environment resets slots by itself, the mode is read from its `metadata["autoreset_mode"]`: a step that only resets
     is not reported, and an episode's last info is taken from `final_info`.
 
@@ -122,7 +123,7 @@ class SpringbackVectorWrapper(VectorWrapper[Any, Any, Any, Any, Any]):
         self.deaths = np.zeros(slots, dtype=np.int64)
 
     def describe_next_episode(self, slot: int, **traits: Any) -> None:
-        """Says what the next episode of a slot is: fields of `EpisodeHeader`; see `SpringbackWrapper`."""
+        """Says what the next episode of a slot is: fields of `EpisodeHeader`; see `Wrapper`."""
         self._next_traits[slot] = traits
 
     def report(self, **signals: Any) -> None:

@@ -8,7 +8,7 @@
 >>> with StepEmitter(publisher, producer="trainer-1") as emitter:
 ...     env = gymnasium.make("CartPole-v1", max_episode_steps=3)
 ...     balanced = SignalHooks(progress=lambda step: (step.step + 1) / 3)
-...     env = SpringbackWrapper(env, emitter, family="balancing", hooks=balanced)
+...     env = Wrapper(env, emitter, family="balancing", hooks=balanced)
 ...     _ = env.reset(seed=1)
 ...     for _ in range(3):
 ...         _ = env.step(0)
@@ -38,7 +38,7 @@ except ImportError as error:
     raise MissingExtraError(extra="gymnasium", cause=error) from error
 
 
-class SpringbackWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
+class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     """A Gymnasium wrapper that reports each step to an emitter and changes nothing of what the environment does.
 
     A reset begins an episode. Termination ends it as success or failure (see `SignalHooks.success`), truncation as

@@ -14,8 +14,8 @@ from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.isolated import isolated
 from springback.producers.environments.signal_hooks import SignalHooks
-from springback.producers.environments.vector_wrapper import SpringbackVectorWrapper
-from springback.producers.environments.wrapper import SpringbackWrapper
+from springback.producers.environments.vector_wrapper import VectorWrapper
+from springback.producers.environments.wrapper import Wrapper
 from springback.producers.habitat.watch import watch
 from springback.producers.perturbations.habitat import disturbed
 from tests.house import DATA, ROOT
@@ -80,7 +80,7 @@ def test_an_example_of_the_readme_runs(example: str, drive: Any, monkeypatch: py
     traces = read_traces(TRACES)
     said: dict[str, Any] = {
         "StepEmitter": StepEmitter, "KafkaPublisher": lambda broker: publisher, "gymnasium": gymnasium,
-        "SpringbackWrapper": SpringbackWrapper, "SpringbackVectorWrapper": SpringbackVectorWrapper,
+        "Wrapper": Wrapper, "VectorWrapper": VectorWrapper,
         "AsyncVectorEnv": AsyncVectorEnv, "isolated": isolated, "watch": watch, "disturbed": disturbed,
         "hooks": SignalHooks(progress=lambda step: (step.step + 1) / 100.0), "habitat": fake_habitat(), "config": None,
         "configs": [SimpleNamespace()] * 2, "make_gym_from_config": lambda config: FakeRLEnv(traces),

@@ -11,7 +11,7 @@ from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.signal_hooks import SignalHooks
-from springback.producers.environments.wrapper import SpringbackWrapper
+from springback.producers.environments.wrapper import Wrapper
 from springback.producers.errors import SignalError
 
 NOW_S = 1_800_000_000.0
@@ -79,7 +79,7 @@ def outcomes(publisher: MemoryPublisher) -> list[str]:
 
 
 def test_reports_each_step_and_changes_nothing(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
-    bare, wrapped = Walk(), SpringbackWrapper(Walk(), emitter, family="walking")
+    bare, wrapped = Walk(), Wrapper(Walk(), emitter, family="walking")
     assert wrapped.reset(seed=1) == bare.reset(seed=1)
     for action in (1, 0, 1, 1):
         assert wrapped.step(action) == bare.step(action)
@@ -99,7 +99,7 @@ def test_signals_come_from_hooks_then_info_and_the_agents_report_goes_first(
         mode=lambda step: "walk" if step.action else None,
         action=lambda step: f"step {step.step}",
     )
-    env = SpringbackWrapper(Walk(info={"risk": 0.25, "planning_s": 9.0}), emitter, family="walking", hooks=hooks)
+    env = Wrapper(Walk(info={"risk": 0.25, "planning_s": 9.0}), emitter, family="walking", hooks=hooks)
     env.reset()
     env.report(planning_s=0.5)
     env.step(1)
@@ -113,13 +113,13 @@ def test_signals_come_from_hooks_then_info_and_the_agents_report_goes_first(
 
 
 def test_report_refuses_an_unknown_signal(emitter: StepEmitter) -> None:
-    env = SpringbackWrapper(Walk(), emitter, family="walking")
+    env = Wrapper(Walk(), emitter, family="walking")
     with pytest.raises(SignalError, match="there is no signal 'speed'; the signals are progress, "):
         env.report(speed=1.0)
 
 
 def test_a_report_does_not_outlive_a_reset(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
-    env = SpringbackWrapper(Walk(), emitter, family="walking")
+    env = Wrapper(Walk(), emitter, family="walking")
     env.reset()
     env.report(retries=1)
     env.reset()
@@ -140,7 +140,7 @@ def test_a_report_does_not_outlive_a_reset(emitter: StepEmitter, publisher: Memo
 def test_termination_ends_as_success_or_failure(
     emitter: StepEmitter, publisher: MemoryPublisher, info: dict[str, Any], expected: str
 ) -> None:
-    env = SpringbackWrapper(Walk(length=1, info=info), emitter, family="walking")
+    env = Wrapper(Walk(length=1, info=info), emitter, family="walking")
     env.reset()
     env.step(1)
     assert emitter.flush()
@@ -150,7 +150,7 @@ def test_termination_ends_as_success_or_failure(
 def test_truncation_ends_as_timeout_and_termination_goes_before_it(
     emitter: StepEmitter, publisher: MemoryPublisher
 ) -> None:
-    env = SpringbackWrapper(TimeLimit(Walk(length=2), max_episode_steps=2), emitter, family="walking")
+    env = Wrapper(TimeLimit(Walk(length=2), max_episode_steps=2), emitter, family="walking")
     env.reset()
     env.step(0)
     env.step(1)
@@ -163,7 +163,7 @@ def test_truncation_ends_as_timeout_and_termination_goes_before_it(
 
 def test_reset_and_close_in_mid_episode_abort_it(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
     walk = Walk()
-    env = SpringbackWrapper(walk, emitter, family="walking")
+    env = Wrapper(walk, emitter, family="walking")
     env.reset()
     env.step(1)
     env.reset()
@@ -179,7 +179,7 @@ def test_reset_and_close_in_mid_episode_abort_it(emitter: StepEmitter, publisher
 
 def test_the_final_info_is_what_the_navigation_hook_sees(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
     hooks = SignalHooks(navigation=lambda step: {"path": float(step.step + 1), "actions": step.info["taken"]})
-    env = SpringbackWrapper(Walk(length=2, info={"taken": np.int64(2)}), emitter, family="walking", hooks=hooks)
+    env = Wrapper(Walk(length=2, info={"taken": np.int64(2)}), emitter, family="walking", hooks=hooks)
     env.reset()
     env.step(1)
     env.step(1)
@@ -192,9 +192,7 @@ def test_the_final_info_is_what_the_navigation_hook_sees(emitter: StepEmitter, p
 def test_traits_of_the_wrapper_hold_on_and_those_of_an_episode_once(
     emitter: StepEmitter, publisher: MemoryPublisher
 ) -> None:
-    env = SpringbackWrapper(
-        Walk(length=1), emitter, family="walking", agent="walker", method="straight on", version="2"
-    )
+    env = Wrapper(Walk(length=1), emitter, family="walking", agent="walker", method="straight on", version="2")
     env.describe_next_episode(task="t-1", stress=0.4, perturbation="physical", episode="first")
     for _ in range(2):
         env.reset()
@@ -207,7 +205,7 @@ def test_traits_of_the_wrapper_hold_on_and_those_of_an_episode_once(
 
 
 def test_a_missing_progress_says_what_to_do(emitter: StepEmitter) -> None:
-    env = SpringbackWrapper(gymnasium.make("CartPole-v1"), emitter, family="balancing")
+    env = Wrapper(gymnasium.make("CartPole-v1"), emitter, family="balancing")
     env.reset(seed=0)
     with pytest.raises(SignalError, match=r"info has no key 'progress' .*SignalHooks\(progress="):
         env.step(0)
@@ -215,7 +213,7 @@ def test_a_missing_progress_says_what_to_do(emitter: StepEmitter) -> None:
 
 
 def test_a_step_without_an_episode_is_refused(emitter: StepEmitter) -> None:
-    env = SpringbackWrapper(Walk(length=1), emitter, family="walking")
+    env = Wrapper(Walk(length=1), emitter, family="walking")
     with pytest.raises(ResetNeeded):
         env.step(0)
     env.reset()
@@ -227,7 +225,7 @@ def test_a_step_without_an_episode_is_refused(emitter: StepEmitter) -> None:
 def test_the_resetting_step_of_autoreset_begins_an_episode_and_is_not_reported(
     emitter: StepEmitter, publisher: MemoryPublisher
 ) -> None:
-    env = SpringbackWrapper(Autoreset(Walk(length=2)), emitter, family="walking")
+    env = Wrapper(Autoreset(Walk(length=2)), emitter, family="walking")
     env.reset()
     for action in (1, 1, 1, 1, 1):  # the third only resets
         env.step(action)
@@ -241,7 +239,7 @@ def test_numpy_values_become_plain_and_a_nan_is_left_to_the_worker(
     emitter: StepEmitter, publisher: MemoryPublisher
 ) -> None:
     info = {"progress": np.float32(0.25), "risk": np.array([0.5]), "travel": float("nan"), "violation": True}
-    env = SpringbackWrapper(Walk(info=info), emitter, family="walking")
+    env = Wrapper(Walk(info=info), emitter, family="walking")
     env.reset()
     env.step(0)
     assert emitter.flush()
@@ -252,7 +250,7 @@ def test_numpy_values_become_plain_and_a_nan_is_left_to_the_worker(
 
 
 def test_an_array_where_a_number_belongs_is_refused(emitter: StepEmitter) -> None:
-    env = SpringbackWrapper(Walk(info={"risk": np.array([0.1, 0.2])}), emitter, family="walking")
+    env = Wrapper(Walk(info={"risk": np.array([0.1, 0.2])}), emitter, family="walking")
     env.reset()
     with pytest.raises(SignalError, match="risk must be a number"):
         env.step(0)
@@ -260,8 +258,8 @@ def test_an_array_where_a_number_belongs_is_refused(emitter: StepEmitter) -> Non
 
 def test_the_clock_is_the_emitters_unless_another_is_given(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
     ticks = iter([NOW_S + 1.0, NOW_S + 2.0])
-    plain = SpringbackWrapper(Walk(), emitter, family="walking")
-    timed = SpringbackWrapper(Walk(length=1), emitter, family="walking", agent="timed", clock=lambda: next(ticks))
+    plain = Wrapper(Walk(), emitter, family="walking")
+    timed = Wrapper(Walk(length=1), emitter, family="walking", agent="timed", clock=lambda: next(ticks))
     for env, action in ((plain, 0), (timed, 1)):
         env.reset()
         env.step(action)
@@ -273,5 +271,5 @@ def test_the_clock_is_the_emitters_unless_another_is_given(emitter: StepEmitter,
 def test_a_vector_environment_is_refused(emitter: StepEmitter) -> None:
     vector: Any = gymnasium.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync")
     with pytest.raises(TypeError, match=r"gymnasium\.Env"):
-        SpringbackWrapper(vector, emitter, family="balancing")
+        Wrapper(vector, emitter, family="balancing")
     vector.close()

@@ -11,7 +11,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.signal_hooks import SignalHooks
-from springback.producers.environments.vector_wrapper import SpringbackVectorWrapper
+from springback.producers.environments.vector_wrapper import VectorWrapper
 from springback.producers.errors import SignalError
 from tests.producers.environments.vectors.vector_lanes import HOOKS, Lane, Played, by_hand, forward, published
 
@@ -26,7 +26,7 @@ def lanes(**faults: Any) -> list[Make]:
 
 
 def run(
-    envs: SpringbackVectorWrapper, publisher: MemoryPublisher, emitter: StepEmitter, steps: int, seed: int = 5,
+    envs: VectorWrapper, publisher: MemoryPublisher, emitter: StepEmitter, steps: int, seed: int = 5,
     policy: Callable[[Any], int] = forward,
 ) -> dict[str, list[Played]]:  # fmt: skip
     observations, _ = envs.reset(seed=seed)
@@ -54,7 +54,7 @@ def prefixed(played: dict[str, list[Played]], episodes: int) -> dict[str, list[P
 def test_each_mode_yields_the_episodes_of_a_hand_stepped_loop(
     kind: Any, mode: str, emitter: StepEmitter, publisher: MemoryPublisher
 ) -> None:
-    envs = SpringbackVectorWrapper(kind(lanes(), autoreset_mode=mode), emitter, family="lanes", hooks=HOOKS)
+    envs = VectorWrapper(kind(lanes(), autoreset_mode=mode), emitter, family="lanes", hooks=HOOKS)
     streamed = run(envs, publisher, emitter, steps=25)
     by_agent = {
         f"fleet-{number}": by_hand(Lane(number), HOOKS, forward, 5 + number, EPISODES) for number in range(SLOTS)
@@ -79,7 +79,7 @@ def test_each_mode_yields_the_hand_stepped_episodes_of_cartpole(
         "CartPole-v1", num_envs=SLOTS, vectorization_mode="sync", max_episode_steps=40,
         vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode(mode)},
     )  # fmt: skip
-    envs = SpringbackVectorWrapper(made, emitter, family="balancing", hooks=hooks)
+    envs = VectorWrapper(made, emitter, family="balancing", hooks=hooks)
     streamed = run(envs, publisher, emitter, steps=180, policy=lean)
     alone: list[Any] = [gymnasium.make("CartPole-v1", max_episode_steps=40) for _ in range(SLOTS)]
     hand = {f"fleet-{slot}": by_hand(alone[slot], hooks, lean, 5 + slot, EPISODES) for slot in range(SLOTS)}
@@ -90,7 +90,7 @@ def test_each_mode_yields_the_hand_stepped_episodes_of_cartpole(
 
 
 def test_a_vector_step_is_one_frame(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
-    envs = SpringbackVectorWrapper(SyncVectorEnv(lanes()), emitter, family="lanes", agents=["a", "b", "c"])
+    envs = VectorWrapper(SyncVectorEnv(lanes()), emitter, family="lanes", agents=["a", "b", "c"])
     envs.reset()
     for _ in range(2):
         envs.step(np.array([1, 1, 1]))
@@ -102,7 +102,7 @@ def test_a_vector_step_is_one_frame(emitter: StepEmitter, publisher: MemoryPubli
 
 def test_nothing_of_what_the_environments_do_is_changed(emitter: StepEmitter) -> None:
     bare, wrapped = (SyncVectorEnv(lanes(), autoreset_mode="SameStep") for _ in range(2))
-    envs = SpringbackVectorWrapper(wrapped, emitter, family="lanes")
+    envs = VectorWrapper(wrapped, emitter, family="lanes")
     assert str(bare.reset(seed=1)) == str(envs.reset(seed=1))
     for tick in range(12):
         actions = np.full(SLOTS, tick % 3)
@@ -111,7 +111,7 @@ def test_nothing_of_what_the_environments_do_is_changed(emitter: StepEmitter) ->
 
 
 def test_reports_and_traits_go_first(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
-    envs = SpringbackVectorWrapper(SyncVectorEnv(lanes()), emitter, family="lanes", method="straight on")
+    envs = VectorWrapper(SyncVectorEnv(lanes()), emitter, family="lanes", method="straight on")
     envs.describe_next_episode(1, task="t-1", stress=0.5)
     envs.reset()
     envs.report(planning_s=np.array([0.1, 0.2, 0.3]), mode=["walk", "wait", None], action="ahead")
@@ -144,7 +144,7 @@ def test_reports_and_traits_go_first(emitter: StepEmitter, publisher: MemoryPubl
 
 def test_progress_must_come_from_somewhere(emitter: StepEmitter) -> None:
     made: Any = gymnasium.make_vec("CartPole-v1", num_envs=2, vectorization_mode="vector_entry_point")
-    envs = SpringbackVectorWrapper(made, emitter, family="balancing")
+    envs = VectorWrapper(made, emitter, family="balancing")
     envs.reset(seed=1)
     with pytest.raises(SignalError, match="no key 'progress'"):
         envs.step(np.array([0, 1]))
@@ -154,17 +154,17 @@ def test_progress_must_come_from_somewhere(emitter: StepEmitter) -> None:
 def test_what_is_no_vector_environment_is_refused(emitter: StepEmitter) -> None:
     single: Any = Lane(0)
     with pytest.raises(TypeError, match="VectorEnv"):
-        SpringbackVectorWrapper(single, emitter, family="lanes")
+        VectorWrapper(single, emitter, family="lanes")
     with pytest.raises(ValueError, match="an agent each"):
-        SpringbackVectorWrapper(SyncVectorEnv(lanes()), emitter, family="lanes", agents=["a", "a", "b"])
+        VectorWrapper(SyncVectorEnv(lanes()), emitter, family="lanes", agents=["a", "a", "b"])
     listed = gymnasium.wrappers.vector.DictInfoToList(SyncVectorEnv(lanes()))
-    envs = SpringbackVectorWrapper(listed, emitter, family="lanes")
+    envs = VectorWrapper(listed, emitter, family="lanes")
     with pytest.raises(TypeError, match="put DictInfoToList and the like outside"):
         envs.reset()
 
 
 def test_reset_and_close_abort_what_runs(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
-    envs = SpringbackVectorWrapper(SyncVectorEnv(lanes(), autoreset_mode="Disabled"), emitter, family="lanes")
+    envs = VectorWrapper(SyncVectorEnv(lanes(), autoreset_mode="Disabled"), emitter, family="lanes")
     envs.reset()
     envs.step(np.array([1, 1, 1]))
     envs.reset(options={"reset_mask": np.array([False, True, False])})
@@ -185,7 +185,7 @@ def test_a_nan_aborts_the_episode_of_its_slot_alone(
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     made = SyncVectorEnv(lanes(lane1=(1, 1, fault)), autoreset_mode=mode)
-    envs = SpringbackVectorWrapper(made, emitter, family="lanes", hooks=HOOKS)
+    envs = VectorWrapper(made, emitter, family="lanes", hooks=HOOKS)
 
     def steady(observation: Any) -> int:
         return forward(np.nan_to_num(observation))
@@ -202,7 +202,7 @@ def test_a_nan_aborts_the_episode_of_its_slot_alone(
 
 def test_what_is_broken_can_be_said_otherwise(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
     made = SyncVectorEnv(lanes(lane1=(0, 1, "observation")))
-    envs = SpringbackVectorWrapper(made, emitter, family="lanes", broken=lambda step: False)
+    envs = VectorWrapper(made, emitter, family="lanes", broken=lambda step: False)
     played = run(envs, publisher, emitter, steps=6, policy=lambda observation: 1)
     assert played["fleet-1"][0].outcome != "aborted"
     assert envs.deaths.sum() == 0

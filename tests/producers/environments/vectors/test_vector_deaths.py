@@ -13,8 +13,8 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.isolated import IsolatedEnvironment, isolated
-from springback.producers.environments.vector_wrapper import SpringbackVectorWrapper
-from springback.producers.environments.wrapper import SpringbackWrapper
+from springback.producers.environments.vector_wrapper import VectorWrapper
+from springback.producers.environments.wrapper import Wrapper
 from tests.producers.environments.vectors.vector_lanes import HOOKS, Lane, Played, by_hand, forward, published
 
 SLOTS = 3
@@ -26,7 +26,7 @@ def lanes() -> list[Make]:
     return [partial(Lane, number, FAULT if number == 1 else None) for number in range(SLOTS)]
 
 
-def step_on(envs: SpringbackVectorWrapper, steps: int) -> None:
+def step_on(envs: VectorWrapper, steps: int) -> None:
     observations, _ = envs.reset()
     for _ in range(steps):
         observations, _, terminated, truncated, _ = envs.step(np.array([forward(seen) for seen in observations]))
@@ -45,7 +45,7 @@ def test_an_isolated_death_ends_one_episode(
     kind: Any, mode: str, emitter: StepEmitter, publisher: MemoryPublisher
 ) -> None:
     made = kind([isolated(make) for make in lanes()], autoreset_mode=mode)
-    envs = SpringbackVectorWrapper(made, emitter, family="lanes", hooks=HOOKS)
+    envs = VectorWrapper(made, emitter, family="lanes", hooks=HOOKS)
     step_on(envs, 25)
     envs.close()
     assert emitter.flush()
@@ -63,7 +63,7 @@ def test_a_death_of_a_plain_sub_environment_is_passed_on_and_the_others_go_on(
     emitter: StepEmitter, publisher: MemoryPublisher, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = SyncVectorEnv(lanes(), autoreset_mode="Disabled")
-    envs = SpringbackVectorWrapper(made, emitter, family="lanes", hooks=HOOKS)
+    envs = VectorWrapper(made, emitter, family="lanes", hooks=HOOKS)
     with pytest.raises(RuntimeError, match="lane 1 fell"):
         step_on(envs, 25)
     assert emitter.flush()
@@ -88,7 +88,7 @@ def test_a_dead_worker_process_ends_all_episodes_with_what_they_had(
     killed: bool, emitter: StepEmitter, publisher: MemoryPublisher, caplog: pytest.LogCaptureFixture
 ) -> None:
     made: Any = AsyncVectorEnv(lanes() if not killed else [partial(Lane, number) for number in range(SLOTS)])
-    envs = SpringbackVectorWrapper(made, emitter, family="lanes", hooks=HOOKS)
+    envs = VectorWrapper(made, emitter, family="lanes", hooks=HOOKS)
     try:
         if killed:
             step_on(envs, 1)
@@ -121,7 +121,7 @@ def end_processes(made: Any) -> None:
 
 
 def test_an_isolated_death_in_a_single_environment(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
-    env = SpringbackWrapper(IsolatedEnvironment(lambda: Lane(1, (0, 1, "raise"))), emitter, family="lanes", agent="one")
+    env = Wrapper(IsolatedEnvironment(lambda: Lane(1, (0, 1, "raise"))), emitter, family="lanes", agent="one")
     env.reset()
     env.step(1)
     *_, truncated, info = env.step(1)

@@ -9,14 +9,12 @@ from gymnasium.vector import SyncVectorEnv
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.signal_hooks import SignalHooks
-from springback.producers.environments.vector_wrapper import SpringbackVectorWrapper
+from springback.producers.environments.vector_wrapper import VectorWrapper
 from tests.producers.environments.vectors.vector_lanes import Lane
 
 
-def vector(emitter: StepEmitter, **options: Any) -> SpringbackVectorWrapper:
-    return SpringbackVectorWrapper(
-        SyncVectorEnv([partial(Lane, n) for n in (0, 1)]), emitter, family="lanes", **options
-    )
+def vector(emitter: StepEmitter, **options: Any) -> VectorWrapper:
+    return VectorWrapper(SyncVectorEnv([partial(Lane, n) for n in (0, 1)]), emitter, family="lanes", **options)
 
 
 def steps_of(publisher: MemoryPublisher, emitter: StepEmitter) -> list[list[tuple[str, int]]]:

@@ -4,23 +4,24 @@ from functools import partial
 from typing import Any
 
 import gymnasium
+import gymnasium.vector
 import numpy as np
 import pytest
-from gymnasium.vector import SyncVectorEnv, VectorWrapper
+from gymnasium.vector import SyncVectorEnv
 
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.isolated import IsolatedEnvironment
 from springback.producers.environments.signal_hooks import SignalHooks
 from springback.producers.environments.vector_signals import VectorInfo, gathered, has_nan, info_of_slot, with_finals
-from springback.producers.environments.vector_wrapper import SpringbackVectorWrapper
-from springback.producers.environments.wrapper import SpringbackWrapper
+from springback.producers.environments.vector_wrapper import VectorWrapper
+from springback.producers.environments.wrapper import Wrapper
 from tests.producers.environments.vectors.vector_lanes import HOOKS, Lane, by_hand, forward, published
 
 SLOTS, EPISODES = 3, 4
 
 
-class OneByOne(VectorWrapper[Any, Any, Any, Any, Any]):
+class OneByOne(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
     """Gives the final infos slot by slot, as environments do that are not Gymnasium's own."""
 
     def __init__(self, envs: Any, form: type) -> None:
@@ -41,7 +42,7 @@ def test_final_infos_one_by_one_give_the_hand_stepped_episodes(
     form: type, emitter: StepEmitter, publisher: MemoryPublisher
 ) -> None:
     made = SyncVectorEnv([partial(Lane, number) for number in range(SLOTS)], autoreset_mode="SameStep")
-    envs = SpringbackVectorWrapper(OneByOne(made, form), emitter, family="lanes", hooks=HOOKS)
+    envs = VectorWrapper(OneByOne(made, form), emitter, family="lanes", hooks=HOOKS)
     observations, _ = envs.reset()
     for _ in range(25):
         observations, *_ = envs.step(np.array([forward(seen) for seen in observations]))
@@ -79,9 +80,7 @@ def test_statistics_are_the_ended_episodes(mode: str, emitter: StepEmitter, publ
         navigation=lambda step: {"actions": step.info["episode"]["l"]},
     )
     made: Any = SyncVectorEnv([partial(Lane, number) for number in range(SLOTS)], autoreset_mode=mode)
-    envs = SpringbackVectorWrapper(
-        gymnasium.wrappers.vector.RecordEpisodeStatistics(made), emitter, family="lanes", hooks=hooks
-    )
+    envs = VectorWrapper(gymnasium.wrappers.vector.RecordEpisodeStatistics(made), emitter, family="lanes", hooks=hooks)
     envs.reset()
     for _ in range(2):
         envs.step(np.array([1, 1, 1]))
@@ -159,9 +158,9 @@ def test_closing_after_the_emitter_closes_the_environments(publisher: MemoryPubl
             closed.append(self.number)
 
     with StepEmitter(publisher, producer="fleet") as emitter:
-        envs = SpringbackVectorWrapper(SyncVectorEnv([partial(Closing, n) for n in (1, 2)]), emitter, family="lanes")
+        envs = VectorWrapper(SyncVectorEnv([partial(Closing, n) for n in (1, 2)]), emitter, family="lanes")
         envs.reset()
-        env = SpringbackWrapper(Closing(3), emitter, family="lanes")
+        env = Wrapper(Closing(3), emitter, family="lanes")
         env.reset()
     envs.close()
     env.close()
