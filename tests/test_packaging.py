@@ -4,7 +4,6 @@ import ast
 import importlib
 import json
 import re
-import subprocess
 import sys
 import tomllib
 from typing import Any
@@ -13,44 +12,14 @@ import pytest
 
 from springback.deploy import cli
 from springback.producers.sources import SOURCES
+from tests.bare_install import BASE, OF_THE_COMMAND_LINE, run_with
 from tests.house import ROOT
 
 FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-BASE = ("kafka", "msgspec", "numpy")
 EXTRAS = cli.EXTRA_OF_PACKAGE | {
     need: source.extra for source in SOURCES if source.extra for need in source.needs.split()
 }
-OF_THE_COMMAND_LINE = (
-    "_datasketches",
-    "annotated_doc",
-    "annotated_types",
-    "click",
-    "datasketches",
-    "markdown_it",
-    "mdurl",
-    "pydantic",
-    "pydantic_core",
-    "pygments",
-    "rich",
-    "shellingham",
-    "typer",
-    "typing_extensions",
-    "typing_inspection",
-)
-
-# What is installed beyond the packages asked for is as if it were not.
-BLOCKER = """
-import importlib.abc, importlib.metadata, json, sys
-blocked = set(importlib.metadata.packages_distributions()) - set(sys.argv[1].split())
-class Blocker(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        top = name.partition(".")[0]
-        if top in blocked and top not in sys.stdlib_module_names and not top.startswith("_"):
-            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
-sys.meta_path.insert(0, Blocker())
-"""
-
 IMPORT_ALL = """
 import importlib
 said = {}
@@ -72,17 +41,6 @@ def modules(folder: str) -> list[str]:
     paths = sorted((ROOT / folder).rglob("*.py"))
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
     return [f"springback.{name}" for name in names]
-
-
-def run_with(packages: tuple[str, ...], script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", BLOCKER + script, " ".join((*packages, "springback")), *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("module", [module for folder in FOLDERS for module in modules(folder)])

@@ -1,1 +1,111 @@
-"""springback: live resilience telemetry for embodied agents."""
+"""springback: live resilience telemetry for embodied agents.
+
+All that an agent's own code needs has its name here. Each is imported when it is first asked for, so that `import
+springback` costs next to nothing and a base install does without the extras of the parts that it does not use.
+
+>>> import springback
+>>> publisher = springback.MemoryPublisher()
+>>> with springback.StepEmitter(publisher, producer="robot-7") as emitter:
+...     episode = emitter.begin_episode(episode="12", family="transportation")
+...     episode.step(progress=1.0)
+...     episode.end("success")
+>>> [end.outcome for frame in publisher.frames for end in frame.ends]
+['success']
+"""
+
+TYPE_CHECKING = False  # for type checkers and editors it is true; `typing` itself would cost more than all of this
+if TYPE_CHECKING:
+    from springback.producers.contract.codec import decode_frame, encode_json, encode_msgpack
+    from springback.producers.contract.frame import StepFrame
+    from springback.producers.emitter.kafka_publisher import KafkaPublisher
+    from springback.producers.emitter.publishers import JsonLinesPublisher, MemoryPublisher
+    from springback.producers.emitter.step_emitter import StepEmitter
+    from springback.producers.environments.isolated import isolated
+    from springback.producers.environments.signal_hooks import SignalHooks
+    from springback.producers.environments.vector_wrapper import VectorWrapper
+    from springback.producers.environments.wrapper import Wrapper
+    from springback.producers.errors import ProducerError
+    from springback.producers.habitat.watch import watch
+    from springback.producers.mapping.signal_mapping import load_mapping
+    from springback.producers.perturbations.habitat import disturbed
+    from springback.stream_processors.offline.evaluation import evaluate
+
+    __version__: str
+
+__all__ = [
+    "JsonLinesPublisher",
+    "KafkaPublisher",
+    "MemoryPublisher",
+    "ProducerError",
+    "SignalHooks",
+    "StepEmitter",
+    "StepFrame",
+    "VectorWrapper",
+    "Wrapper",
+    "__version__",
+    "decode_frame",
+    "disturbed",
+    "encode_json",
+    "encode_msgpack",
+    "evaluate",
+    "isolated",
+    "load_mapping",
+    "watch",
+]
+
+_HOMES = {
+    "producers.contract.codec": ("decode_frame", "encode_json", "encode_msgpack"),
+    "producers.contract.frame": ("StepFrame",),
+    "producers.emitter.kafka_publisher": ("KafkaPublisher",),
+    "producers.emitter.publishers": ("JsonLinesPublisher", "MemoryPublisher"),
+    "producers.emitter.step_emitter": ("StepEmitter",),
+    "producers.environments.isolated": ("isolated",),
+    "producers.environments.signal_hooks": ("SignalHooks",),
+    "producers.environments.vector_wrapper": ("VectorWrapper",),
+    "producers.environments.wrapper": ("Wrapper",),
+    "producers.errors": ("ProducerError",),
+    "producers.habitat.watch": ("watch",),
+    "producers.mapping.signal_mapping": ("load_mapping",),
+    "producers.perturbations.habitat": ("disturbed",),
+    "stream_processors.offline.evaluation": ("evaluate",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def _load(name: str) -> object:
+    """Imports a public name, and keeps it.
+
+    Raises:
+        AttributeError: there is no such name.
+        MissingExtraError: a package that it needs is not installed.
+    """
+    import importlib
+
+    if name == "__version__":
+        import importlib.metadata
+
+        found: object = importlib.metadata.version(__name__)
+    elif name in _HOME_OF:
+        try:
+            found = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+        except ModuleNotFoundError as error:
+            from springback.deploy.cli import EXTRA_OF_PACKAGE
+            from springback.producers.errors import MissingExtraError
+
+            extra = EXTRA_OF_PACKAGE.get((error.name or "").partition(".")[0])
+            if extra is None:
+                raise
+            raise MissingExtraError(extra=extra, cause=error) from error
+    else:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+if not TYPE_CHECKING:  # a type checker that saw this would take any misspelt name for one that exists
+    __getattr__ = _load

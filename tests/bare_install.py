@@ -1,0 +1,49 @@
+"""A process that sees some of the installed packages alone, as a smaller install would have them."""
+
+import subprocess
+import sys
+
+from tests.house import ROOT
+
+BASE = ("kafka", "msgspec", "numpy")
+OF_THE_COMMAND_LINE = (
+    "_datasketches",
+    "annotated_doc",
+    "annotated_types",
+    "click",
+    "datasketches",
+    "markdown_it",
+    "mdurl",
+    "pydantic",
+    "pydantic_core",
+    "pygments",
+    "rich",
+    "shellingham",
+    "typer",
+    "typing_extensions",
+    "typing_inspection",
+)
+
+# What is installed beyond the packages asked for is as if it were not.
+BLOCKER = """
+import importlib.abc, importlib.metadata, json, sys
+blocked = set(importlib.metadata.packages_distributions()) - set(sys.argv[1].split())
+class Blocker(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in blocked and top not in sys.stdlib_module_names and not top.startswith("_"):
+            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def run_with(packages: tuple[str, ...], script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a script that finds `json` and `sys` imported, and its arguments from `sys.argv[2]` on."""
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKER + script, " ".join((*packages, "springback")), *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
