@@ -1,7 +1,4 @@
-"""What can go wrong on the producer side: one small family, so that `except ProducerError` covers it all.
-
-The error of a part whose optional packages are not installed: it names the command that installs them.
-"""
+"""What can go wrong on the producer side: one small family, so that `except ProducerError` covers it all."""
 
 
 class ProducerError(Exception):
@@ -44,15 +41,16 @@ class MissingExtraError(ProducerError, ImportError):
     """An optional package is not installed.
 
     Args:
-        extra: the extra of springback that brings it.
+        extra: the extra that brings it.
         cause: what the import said.
+        distribution: whose extra it is.
 
     >>> str(MissingExtraError(extra="babyai", cause=ImportError(name="minigrid")))
     'minigrid is not installed; this part needs it: pip install "springback[babyai]"'
     """
 
-    def __init__(self, *, extra: str, cause: ImportError) -> None:
+    def __init__(self, *, extra: str, cause: ImportError, distribution: str = "springback") -> None:
         super().__init__(
-            f'{cause.name or cause} is not installed; this part needs it: pip install "springback[{extra}]"',
+            f'{cause.name or cause} is not installed; this part needs it: pip install "{distribution}[{extra}]"',
             name=cause.name,
         )

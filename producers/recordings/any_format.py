@@ -42,7 +42,7 @@ from springback.producers.recordings.step_frames import (
     read_frames,
     recording_lines,
 )
-from springback.producers.sources import find_source
+from springback.producers.sources import MAGIC_BYTES, find_source
 
 Progress = Callable[[str, float | None], None]
 """Told while a recording is read: what it is called, and how much of it is read, from 0 to 1, where that is known."""
@@ -52,7 +52,9 @@ LINGER_S: Final = 1.0
 _MESSAGES_PER_TELLING: Final = 256
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_FOLDER: Final = "a folder that is neither a ROS 2 bag nor a LeRobot dataset: name the recordings in it"
-_OTHER_FILE: Final = "neither step frames nor MCAP, a ROS bag, Parquet, CSV or JSON Lines (one value a line)"
+_OTHER_FILE: Final = (
+    "neither step frames nor of a format that `springback sources` lists (JSON Lines have one value a line)"
+)
 
 
 def read_recordings(
@@ -95,7 +97,7 @@ def check_without_mapping(path: Path) -> None:
         _checked(folder_format(path), str(path), None, _OTHER_FOLDER)
     if path.is_file():
         with path.open("rb") as file:
-            kind = magic_format(file.read(16))
+            kind = magic_format(file.read(MAGIC_BYTES))
         if kind is not None:
             _checked(kind, str(path), None, "")
 
@@ -142,7 +144,7 @@ def _stream(path: Path, stack: ExitStack) -> tuple[io.BufferedIOBase, io.Buffere
 
 def _start(stream: io.BufferedIOBase) -> bytes:
     try:
-        start = stream.read(16)
+        start = stream.read(MAGIC_BYTES)
         while start and (not start.strip() or (b"\n" not in start and start.lstrip()[:1] in (b"{", b"["))):
             more = stream.readline(MAX_FRAME_BYTES)
             if not more:

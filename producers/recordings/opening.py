@@ -20,7 +20,7 @@ import msgspec
 from springback.producers.mapping.signal_mapping import SignalMapping
 from springback.producers.mapping.timed_message import TimedMessage
 from springback.producers.recordings.step_frames import ReportUnreadable, UnreadablePart
-from springback.producers.sources import SOURCES
+from springback.producers.sources import sources_of
 
 READ_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error)
 LARGEST_PART: Final = 1 << 30
@@ -144,8 +144,9 @@ def folder_format(folder: Path) -> str | None:
 
 
 def magic_format(start: bytes) -> str | None:
-    """The format that the first 16 bytes of a file tell; None where they tell none."""
-    return next((source.name for source in SOURCES if source.magic and start.startswith(source.magic)), None)
+    """The format that the first `MAGIC_BYTES` of a file tell; None where they tell none."""
+    formats = sources_of("recording").values()
+    return next((source.name for source in formats if source.magic and start.startswith(source.magic)), None)
 
 
 def file_format(start: bytes) -> str | None:

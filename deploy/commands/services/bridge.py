@@ -95,9 +95,9 @@ def bridge(
 
 
 def _check_sources(mapping: "SignalMapping | None") -> None:
-    from springback.producers.sources import SOURCES
+    from springback.producers.sources import sources_of
 
-    known = [source.name for source in SOURCES if source.kind == "bridge"]
+    known = sources_of("bridge")
     if mapping is None:
         return
     for name in mapping.sources:

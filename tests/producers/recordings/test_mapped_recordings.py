@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from springback import producers
-from springback.producers.errors import MappingError, MissingExtraError
+from springback.producers.errors import MappingError
 from springback.producers.mapping.signal_mapping import parse_mapping
 from springback.producers.recordings.any_format import (
     STEPS_PER_FRAME,
@@ -19,7 +18,6 @@ from springback.producers.recordings.any_format import (
     read_recordings,
 )
 from springback.producers.recordings.step_frames import UnreadablePart
-from springback.producers.sources import Source
 from springback.stream_processors.offline import evaluation as in_memory_driver
 from springback.stream_processors.resilience.config import ResilienceConfig
 from tests.producers.recordings import robot_logs
@@ -89,17 +87,6 @@ def test_frames_are_of_a_second_or_of_64_steps(tmp_path: Path) -> None:
         frames, _ = frames_of([tmp_path / "scaled"], mapping)
         assert max(frame.n_steps for frame in frames) <= most
         assert steps_in(frames) == STEPS
-
-
-def test_a_source_whose_package_is_missing_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(producers, "__path__", [*producers.__path__, str(tmp_path)])
-    (tmp_path / "toy_source.py").write_text("import not_there.at_all\n")
-    source = Source("toy", "recording", "toy_source:read_messages", "toys", "not_there", "a toy")
-    assert source.missing == ("not_there",)
-    with pytest.raises(MissingExtraError, match=r'pip install "springback\[toys\]"'):
-        source.load()
-    with pytest.raises(ModuleNotFoundError, match="not_there"):  # a fault of its own is no missing extra
-        source._replace(needs="something_else").load()
 
 
 @pytest.mark.parametrize("write", [ros2_mcap, bag1, bag2])
@@ -190,5 +177,5 @@ def test_without_a_mapping_it_says_that_one_is_needed(tmp_path: Path) -> None:
         check_without_mapping(path)
     unknown = tmp_path / "photo"
     unknown.write_bytes(bytes(range(256)) * 8)
-    with pytest.raises(MappingError, match="neither step frames nor MCAP"):
+    with pytest.raises(MappingError, match="neither step frames nor of a format"):
         list(read_recordings([unknown], mapping))

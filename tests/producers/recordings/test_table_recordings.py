@@ -93,8 +93,8 @@ def test_a_cell_that_is_empty_is_the_same_in_every_table(tmp_path: Path) -> None
     [
         (b"", "is empty"),
         (b"\x1f\x8b\x08\x00", "is empty, or nothing of it can be unpacked"),
-        (b'[\n {"at": 1},\n {"at": 2}\n]\n', r"JSON Lines \(one value a line\)"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(99), "is neither step frames nor MCAP"),
+        (b'[\n {"at": 1},\n {"at": 2}\n]\n', r"JSON Lines have one value a line"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(99), "is neither step frames nor of a format"),
     ],
 )
 def test_what_is_no_recording_says_so(content: bytes, told: str, tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""What third parties register by entry points: sources here, sinks and value models in the folders after this one.
+
+A distribution registers an object under a group, in its `pyproject.toml`:
+
+    [project.entry-points."springback.sources"]
+    sonar = "acme_sonar.springback:SOURCE"
+
+What cannot be used is a `PluginFault` rather than an error: one broken package must not stop what the others bring.
+"""
+
+from collections.abc import Callable, Iterable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, NamedTuple
+
+OURS: Final = "springback"
+"""The distribution that brings what is registered without an entry point."""
+
+
+class Plugin(NamedTuple):
+    """What a third party has registered.
+
+    Attributes:
+        name: the entry point's name.
+        distribution: what brings it, as `pip` calls it.
+        value: the object that the entry point names.
+    """
+
+    name: str
+    distribution: str
+    value: Any
+
+
+class PluginFault(NamedTuple):
+    """An entry point that cannot be used.
+
+    Attributes:
+        name: the entry point's name.
+        distribution: what brings it, as `pip` calls it.
+        reason: what is wrong with it, and what to do.
+    """
+
+    name: str
+    distribution: str
+    reason: str
+
+    def __str__(self) -> str:
+        """A line about it."""
+        return f"{self.name} of {self.distribution} is left out: {self.reason}"
+
+
+def load_plugins(
+    group: str, check: Callable[[Plugin], str | None], entries: Iterable[EntryPoint] | None = None
+) -> tuple[list[Plugin], list[PluginFault]]:
+    """Loads what is registered under a group, in the order of distributions and names.
+
+    Args:
+        group: the entry points' group.
+        check: gives what is wrong with a plug-in that was loaded, and what to do; None if it can be used.
+        entries: the entry points; those of the installed distributions by default.
+
+    Returns:
+        Those that can be used, and what is wrong with the others.
+    """
+    plugins: list[Plugin] = []
+    faults: list[PluginFault] = []
+    for entry in sorted(entry_points(group=group) if entries is None else entries, key=_order):
+        distribution = _distribution(entry)
+        try:
+            plugin = Plugin(entry.name, distribution, entry.load())
+        except (Exception, SystemExit) as error:  # another's module may raise anything when it is imported
+            reason = (
+                f"{entry.value} cannot be loaded ({type(error).__name__}: {error}); upgrade {distribution} "
+                f"or uninstall it, or tell those who make it"
+            )
+            faults.append(PluginFault(entry.name, distribution, reason))
+            continue
+        wrong = check(plugin)
+        if wrong is None:
+            plugins.append(plugin)
+        else:
+            faults.append(PluginFault(entry.name, distribution, wrong))
+    return plugins, faults
+
+
+def _order(entry: EntryPoint) -> tuple[str, str]:
+    return _distribution(entry), entry.name
+
+
+def _distribution(entry: EntryPoint) -> str:
+    # One that was made by hand, as in tests, belongs to none.
+    return entry.dist.name if entry.dist is not None else "an unknown distribution"
