@@ -60,5 +60,5 @@ java-if-possible monitoring-if-possible sources-if-possible: %-if-possible:
 	@deploy/ensure_tools.sh $* || { test -z "$$CI" && echo 'Going on: the tests that need them will be skipped.' >&2; }
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

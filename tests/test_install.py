@@ -1,0 +1,216 @@
+"""The wheel and the sdist, installed into a clean environment and used beside folders of the user's own.
+
+The environment holds springback from the archive alone. What springback needs it sees through a path file, from the
+environment of the tests: that saves the download, and an editable springback there stays out of sight.
+"""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from springback.deploy.broker_process import free_port
+from tests.house import ROOT
+
+# Only a part of it starts a broker; but building and installing is nothing for the inner loop either.
+pytestmark = pytest.mark.broker
+
+FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
+NOT_INSTALLED = {"deploy/ensure_tools.sh"}  # serves the Makefile
+BUILD = [sys.executable, "-m", "build", "--no-isolation"]
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+DEADLINE_S = 120.0
+
+PRODUCER = """
+import os, sys
+from springback import JsonLinesPublisher, KafkaPublisher, StepEmitter
+
+broker = os.environ.get("SPRINGBACK_BROKER")
+publisher = KafkaPublisher(broker) if broker else JsonLinesPublisher("own.frames.jsonl")
+with StepEmitter(publisher, producer="robot-7") as emitter:
+    episode = emitter.begin_episode(episode="12", family="transportation")
+    for step in range(40):
+        episode.step(progress=(step + 1) / 40)
+    episode.end("success")
+print(emitter.report.steps_sent)
+"""
+
+
+def run(command: list[str], folder: Path, **variables: str) -> str:
+    """What a program says, run in a folder with hardly any environment variables."""
+    done = subprocess.run(
+        command, cwd=folder, env=environment(folder, **variables), capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """The user's own folders come first wherever Python looks at PYTHONPATH."""
+    home = {"HOME": str(folder), "TMPDIR": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+    return {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), **home, **variables}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as a clone has them: what is built leaves the checkout alone, and nothing built before is in it."""
+    copy = tmp_path_factory.mktemp("source") / "springback"
+    left_out = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "*.egg-info", "build", "dist", "data")
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=left_out)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def archives(source: Path) -> dict[str, Path]:
+    """The wheel and the sdist, both from the sources."""
+    dist = source.parent / "dist"
+    run([*BUILD, "--wheel", "--sdist", "--outdir", str(dist), str(source)], source.parent)
+    (wheel,) = dist.glob("*.whl")
+    (sdist,) = dist.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+@pytest.fixture(scope="module")
+def wheel_of_sdist(archives: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What pip makes of the sdist before it installs it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    options = ["--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder)]
+    run([*PIP, "wheel", *options, str(archives["sdist"])], folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+class Installation:
+    """An environment with springback, and a folder to work in.
+
+    Attributes:
+        bin: where its programs are.
+        folder: the user's own, with packages named like parts of springback that cannot be imported.
+    """
+
+    def __init__(self, folder: Path, archive: Path) -> None:
+        self.bin = folder / "env" / "bin"
+        venv.create(folder / "env", with_pip=False, symlinks=True)
+        python = str(self.bin / "python")
+        options = ["--no-deps", "--no-index", "--no-compile"]
+        run([*PIP, "--python", python, "install", *options, str(archive)], folder)
+        (site_packages,) = (folder / "env" / "lib").glob("python*/site-packages")
+        (site_packages / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        self.folder = folder / "work"
+        for name in (*FOLDERS, "tests"):
+            (self.folder / name).mkdir(parents=True)
+            (self.folder / name / "__init__.py").write_text(f'raise RuntimeError("this is the user\'s own {name}")\n')
+        (self.folder / "agent.py").write_text(PRODUCER)
+        self.site_packages = site_packages
+
+    def python(self, *arguments: str, **variables: str) -> str:
+        return run([str(self.bin / "python"), *arguments], self.folder, **variables)
+
+    def springback(self, *arguments: str) -> str:
+        return run([str(self.bin / "springback"), *arguments], self.folder)
+
+
+@pytest.fixture(scope="module", params=["wheel", "sdist"])
+def installed(
+    request: pytest.FixtureRequest,
+    archives: dict[str, Path],
+    wheel_of_sdist: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Installation:
+    archive = archives["wheel"] if request.param == "wheel" else wheel_of_sdist
+    return Installation(tmp_path_factory.mktemp(str(request.param)), archive)
+
+
+def test_the_wheel_holds_springback_alone_and_all_of_it(source: Path, archives: dict[str, Path]) -> None:
+    names = [name for name in zipfile.ZipFile(archives["wheel"]).namelist() if ".dist-info/" not in name]
+    expected = {
+        path.relative_to(source).as_posix()
+        for folder in FOLDERS
+        for path in (source / folder).rglob("*")
+        if path.is_file()
+    }
+    assert set(names) == {
+        *(f"springback/{name}" for name in expected - NOT_INSTALLED),
+        *(f"springback/{name}" for name in ("__init__.py", "__main__.py", "py.typed")),
+    }
+
+
+def test_the_sdist_makes_the_same_wheel(archives: dict[str, Path], wheel_of_sdist: Path) -> None:
+    ours, again = zipfile.ZipFile(archives["wheel"]), zipfile.ZipFile(wheel_of_sdist)
+    assert sorted(ours.namelist()) == sorted(again.namelist())
+    assert [name for name in ours.namelist() if ours.read(name) != again.read(name)] == []
+
+
+def test_nothing_comes_from_the_checkout(installed: Installation) -> None:
+    said = installed.python("-c", "import springback.deploy.cli as cli; print(cli.__file__)")
+    assert Path(said.strip()).is_relative_to(installed.site_packages)
+
+
+def test_an_agent_reports_next_to_folders_of_the_same_names(installed: Installation) -> None:
+    assert installed.python("agent.py") == "40\n"
+    assert "transportation" in installed.springback("evaluate", "own.frames.jsonl")
+
+
+def test_the_command_line_runs_next_to_folders_of_the_same_names(installed: Installation) -> None:
+    assert re.fullmatch(r"springback \d+\.\d+\.\d+\S*\n", installed.springback("--version"))
+    assert installed.python("-m", "springback", "--version") == installed.springback("--version")
+    assert '"schema_version"' in installed.springback("schema")
+    assert "nav2" in installed.springback("sources")
+    recording = installed.site_packages / "springback" / "producers" / "recordings" / "habitat_twins.frames.jsonl.gz"
+    assert "greedy-geodesic" in installed.springback("evaluate", str(recording))
+
+
+def test_the_files_that_are_copied_out_came_along(installed: Installation) -> None:
+    installed.springback("alerts", "export", "monitoring")
+    assert (installed.folder / "monitoring" / "runbook.md").is_file()
+
+
+@pytest.fixture
+def stack(installed: Installation) -> Iterator[tuple[str, str]]:
+    """Addresses of the broker and of the metrics of `springback up`."""
+    log, port = installed.folder / "up.log", free_port()
+    with log.open("w") as out:
+        up = subprocess.Popen(
+            [str(installed.bin / "springback"), "up", "--metrics-port", str(port)],
+            cwd=installed.folder,
+            env=environment(installed.folder),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield found_in(log, up, r"^Kafka: +(\S+)$"), found_in(log, up, r"^Metrics: +(\S+)$")
+        up.send_signal(signal.SIGINT)
+        assert up.wait(DEADLINE_S) == 0
+    finally:
+        up.kill()
+        up.wait()
+
+
+def found_in(log: Path, process: subprocess.Popen[bytes], pattern: str) -> str:
+    deadline_s = time.monotonic() + DEADLINE_S
+    while not (found := re.search(pattern, log.read_text(), re.MULTILINE)):
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline_s, log.read_text()
+        time.sleep(0.05)
+    return found[1]
+
+
+def test_a_worker_counts_what_the_agent_sends(installed: Installation, stack: tuple[str, str]) -> None:
+    broker, metrics = stack
+    assert installed.python("agent.py", SPRINGBACK_BROKER=broker) == "40\n"
+    deadline_s = time.monotonic() + DEADLINE_S
+    while True:
+        page = run(["curl", "--silent", metrics], installed.folder)
+        if re.search(r'^springback_steps_total\{family="transportation".*\} 40.0$', page, re.MULTILINE):
+            return
+        assert time.monotonic() < deadline_s, page
+        time.sleep(0.1)
