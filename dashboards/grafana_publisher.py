@@ -10,7 +10,7 @@ from springback.sinks.errors import GrafanaRefusedError
 from springback.sinks.fleet.memory import fingerprint
 from springback.sinks.grafana.connection import GrafanaConnection
 
-Outcome = Literal["created", "updated", "unchanged", "missing"]
+PublishOutcome = Literal["created", "updated", "unchanged", "missing"]
 
 DATA_SOURCE_NAME = "springback"
 _SERVERS_OWN = ("id", "version")
@@ -22,7 +22,7 @@ class Published(NamedTuple):
 
     kind: Literal["folder", "data source", "dashboard"]
     name: str
-    outcome: Outcome
+    outcome: PublishOutcome
     address: str = ""
 
 

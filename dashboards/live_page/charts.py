@@ -167,7 +167,7 @@ _LEFT = {"position": "end", "align": "right", "padding": [0, 4]}
 _RIGHT = {"position": "end", "align": "left", "padding": [0, 4]}
 
 
-def stress_curve(family: FamilyReading) -> Options:
+def stress_chart(family: FamilyReading) -> Options:
     """The curve (equation 9) with the stress capacity and the live stress. Hollow points stand on too few episodes."""
     points = [_point(margin) for margin in family.margins if margin.margin is not None]
     curve = line_series("margin M", _COLOUR, points)

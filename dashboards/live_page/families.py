@@ -8,7 +8,7 @@ from typing import Any
 
 from nicegui import events, ui
 
-from springback.dashboards.live_page.charts import LiveChart, curve_words, stress_curve
+from springback.dashboards.live_page.charts import LiveChart, curve_words, stress_chart
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import (
     NOTHING,
@@ -145,7 +145,7 @@ class FamilyPanel:
         shown = shown or next((family for family in self._families if family.in_breach), self._families[0])
         self._title.text = f"Stress response of {family_title(shown)}"
         self._words.text = curve_words(shown)
-        self._curve.show(stress_curve(shown))
+        self._curve.show(stress_chart(shown))
 
     def _choose(self, key: str) -> None:
         self._chosen = key

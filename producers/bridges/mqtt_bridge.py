@@ -36,11 +36,11 @@ MOST_PRODUCERS: Final = 1000
 MOST_EPISODES: Final = 1000
 
 
-class OpenEpisodes:
+class BridgedEpisodes:
     """The open episodes of the producers heard of last.
 
     >>> header = EpisodeHeader(agent="r7", episode="12", family="delivery")
-    >>> known = OpenEpisodes()
+    >>> known = BridgedEpisodes()
     >>> known.note(StepFrame(producer="r7", session="s", episodes=(header,), steps={}, ends=()))
     >>> frame = known.abort("r7", time_s=1790000000.0)
     >>> frame.ends[0].outcome, known.abort("r7", time_s=1790000000.0)
@@ -132,7 +132,7 @@ class MqttBridge:
         self._will_text = settings.will_text
         self._steps = None if mapping is None else MappedSteps(mapping, publisher)
         self._passage = FramePassage(publisher)
-        self._open = OpenEpisodes()
+        self._open = BridgedEpisodes()
         self._left_out: Counter[str] = Counter()
         self._has_room = True
         self._connected_at: float | None = None

@@ -1,7 +1,7 @@
 """The parts of a step frame: episode headers, episode ends, columns of steps, and what was wrong in single cells.
 
 The structs carry their own limits, so that decoding checks them and the JSON Schema states them. A struct built in
-Python is not checked until `frame_validation` sees it.
+Python is not checked until `stream_processors.intake.validation` sees it.
 """
 
 from typing import Annotated, Any, Literal
@@ -25,11 +25,30 @@ Index = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INTEGER)]
 Instant = Annotated[float, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 
 
-class EpisodeHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an episode says of itself, in every frame that has steps of it.
+class EpisodeTraits(msgspec.Struct, frozen=True, kw_only=True):
+    """What kind of run an episode is, with nothing left open: what its header declares, without its names.
 
-    `task` is the same for the clean and the perturbed run of one task; None stands for the episode id. `stress` is
-    the severity λ in [0, 1], `magnitude` the size of the perturbation, `reference` marks a clean episode.
+    `task` is the same for the clean and the perturbed run of one task. `stress` is the severity λ in [0, 1],
+    `magnitude` the size of the perturbation, `reference` marks a clean episode.
+    """
+
+    family: Identifier
+    task: Identifier
+    method: Identifier = "default"
+    version: Identifier = "0"
+    reference: bool = False
+    stress: Fraction = 0.0
+    perturbation: Label = "none"
+    perturbation_name: Label = ""
+    magnitude: NonNegative = 0.0
+    attack: Label = "none"
+
+
+class EpisodeHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an episode says of itself in every frame that has steps of it: its names, its traits, its instruction.
+
+    The traits stand flat among the other fields, in the order of the wire, and `task` None stands for the episode id;
+    `traits` is the one place where `EpisodeTraits` is made of them.
     """
 
     agent: Identifier
@@ -45,6 +64,15 @@ class EpisodeHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     magnitude: NonNegative = 0.0
     attack: Label = "none"
     instruction: Label = ""
+
+    def traits(self) -> EpisodeTraits:
+        """The traits that the header declares.
+
+        >>> EpisodeHeader(agent="robot-7", episode="12", family="navigation", stress=0.4).traits().task
+        '12'
+        """
+        declared = {name: getattr(self, name) for name in EpisodeTraits.__struct_fields__}
+        return EpisodeTraits(**declared | {"task": self.task or self.episode})
 
 
 class NavigationOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -128,8 +156,8 @@ class StepFrame(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         producer: id of the producer; the Kafka key.
         session: id of this start of the producer's process.
         episodes: headers; `steps["episode"]` and `ends[].episode` index them.
-        steps: the columns that were given, by name (see `step_columns.STEP_COLUMNS`), all of one length: int64 for
-            integers, float64 for numbers (absent cells hold `step_columns.ABSENT`), `TextColumn` for texts.
+        steps: the columns that were given, by name (see `columns.STEP_COLUMNS`), all of one length: int64 for
+            integers, float64 for numbers (absent cells hold `columns.ABSENT`), `TextColumn` for texts.
         ends: the ends of episodes; each follows all steps of its episode.
         faults: what could not be read of this frame. A faulty header keeps its place in `episodes`.
         schema_version: version of the wire contract.

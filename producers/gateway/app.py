@@ -37,7 +37,7 @@ WAIT_FOR_ROOM_S, WAIT_FOR_KAFKA_S = 1, 2
 OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
 
 
-class Outcome(NamedTuple):
+class RequestOutcome(NamedTuple):
     """What became of the frames of a request: how many are in Kafka, and what is told of the others."""
 
     accepted: int
@@ -178,7 +178,7 @@ class GatewayApp:
 
         return found() if len(body) < IN_A_THREAD_BYTES else await asyncio.to_thread(found)
 
-    async def _taken(self, admission: Admission) -> Outcome:
+    async def _taken(self, admission: Admission) -> RequestOutcome:
         began = time.monotonic()
         results = await self._delivery.deliver(admission.admitted)
         if admission.admitted:
@@ -191,7 +191,7 @@ class GatewayApp:
         self._count(admission.admitted, results, refused, failed)
         left_out = {note.place for note in (*refused, *failed)}
         faulty = [note for note in admission.faulty if note.place not in left_out]
-        return Outcome(len(admission.admitted) - sum(p is not None for p in results), refused, failed, faulty)
+        return RequestOutcome(len(admission.admitted) - sum(p is not None for p in results), refused, failed, faulty)
 
     def _count(
         self,

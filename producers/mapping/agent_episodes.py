@@ -33,7 +33,7 @@ class Count(Protocol):
         """One more: a snake_case reason, an example in words, the key of the mapping that it is of."""
 
 
-class OpenEpisode(NamedTuple):
+class RunningEpisode(NamedTuple):
     """An episode that runs; its header is made at its first step, when all that is known by then goes into it."""
 
     header: EpisodeHeader | None
@@ -73,7 +73,7 @@ class AgentEpisodes:
         for name, rule in mapping.episode.navigation.items():
             self._values[NAVIGATION + name] = RuleCells(rule, conversion_of("navigation", name))
         self._told: dict[tuple[str, int, str], str] = {}
-        self._episode: OpenEpisode | None = None
+        self._episode: RunningEpisode | None = None
         self._episodes = 0
         self._ids: Counter[str] = Counter()
         self._over: str | None = None
@@ -174,7 +174,7 @@ class AgentEpisodes:
     def _begin(self, time_s: float) -> None:
         for cells in self._values.values():
             cells.forget()
-        self._episode, self._over = OpenEpisode(None, None, time_s, 0), None
+        self._episode, self._over = RunningEpisode(None, None, time_s, 0), None
         if self._mapping.step.cycle_s is not None:
             self._next_due_s = time_s + self._mapping.step.cycle_s
 
@@ -221,7 +221,7 @@ class AgentEpisodes:
             cells.close_step()
         yield ReportedStep(episode.header, episode.next_step, signals)
 
-    def _headed(self, episode: OpenEpisode) -> OpenEpisode | None:
+    def _headed(self, episode: RunningEpisode) -> RunningEpisode | None:
         known = {
             name: value
             for name in self._mapping.header

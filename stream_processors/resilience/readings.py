@@ -12,6 +12,9 @@ from typing import Literal
 
 import msgspec
 
+from springback.producers.contract.frame import EpisodeTraits as EpisodeTraits
+from springback.producers.contract.frame import Outcome as Outcome
+
 READING_SCHEMA_VERSION = 1
 
 
@@ -121,7 +124,6 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
 
 WindowState = Literal["open", "recovered", "unrecovered", "censored"]
 WindowCause = Literal["effort", "delay", "effort+delay"]
-Outcome = Literal["success", "failure", "timeout", "aborted"]
 
 
 class EpisodeKey(msgspec.Struct, frozen=True, array_like=True):
@@ -130,21 +132,6 @@ class EpisodeKey(msgspec.Struct, frozen=True, array_like=True):
     agent: str
     session: str
     episode: str
-
-
-class EpisodeTraits(msgspec.Struct, frozen=True, kw_only=True):
-    """What an episode says of itself in every frame."""
-
-    family: str
-    task: str
-    method: str = "default"
-    version: str = "0"
-    reference: bool = False
-    stress: float = 0.0
-    perturbation: str = "none"
-    perturbation_name: str = ""
-    magnitude: float = 0.0
-    attack: str = "none"
 
 
 class ChannelCosts(msgspec.Struct, frozen=True, kw_only=True):

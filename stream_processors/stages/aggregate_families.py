@@ -103,7 +103,7 @@ class AggregateFamilies:
         return [dead_message(event, PROCESSING_ERROR, repr(error))]
 
 
-def family_key(reading: FamilyReading) -> bytes:
+def reading_key(reading: FamilyReading) -> bytes:
     r"""The key of a family's reading: family|method|version, with `|` and `%` of the names percent-encoded."""
     return "|".join(name.replace("%", "%25").replace("|", "%7C") for name in reading.identity).encode(
         "utf-8", "replace"
@@ -112,7 +112,7 @@ def family_key(reading: FamilyReading) -> bytes:
 
 def _messages(readings: Sequence[FamilyReading]) -> Iterator[Output]:
     for reading in readings:
-        yield Output(FAMILIES, family_key(reading), encode_reading(reading))
+        yield Output(FAMILIES, reading_key(reading), encode_reading(reading))
 
 
 def _family_event(event: StageEvent) -> FamilyEvent:

@@ -15,7 +15,7 @@ from springback.stream_processors.resilience.anchor import Ints
 from springback.stream_processors.resilience.columns import one_back, run_begins
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.episode_memory import memory_mark
-from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeTraits, Outcome
+from springback.stream_processors.resilience.readings import EpisodeKey, Outcome
 from springback.stream_processors.resilience.tracking.tracker_state import (
     AgentState,
     LearningState,
@@ -136,22 +136,10 @@ def _agent_of(state: TrackerState, entry: TableEpisode, producer: str, session: 
 
 def _opened(entry: TableEpisode, session: str, now_s: float, config: ResilienceConfig) -> OpenEpisode:
     header = entry.header
-    traits = EpisodeTraits(
-        family=header.family,
-        task=header.task or header.episode,
-        method=header.method,
-        version=header.version,
-        reference=header.reference,
-        stress=header.stress,
-        perturbation=header.perturbation,
-        perturbation_name=header.perturbation_name,
-        magnitude=header.magnitude,
-        attack=header.attack,
-    )
     learns = header.reference or config.learn_from == "success"
     return OpenEpisode(
         key=EpisodeKey(header.agent, session, header.episode),
-        traits=traits,
+        traits=header.traits(),
         started_s=now_s,
         seen_s=now_s,
         last_time_s=now_s,

@@ -1,7 +1,7 @@
 """What is in the charts, and what is said beside them."""
 
 from springback.dashboards.live_page.agent_memory import AgentHistory, Span
-from springback.dashboards.live_page.charts import cost_chart, curve_words, intensity_chart, stress_curve
+from springback.dashboards.live_page.charts import cost_chart, curve_words, intensity_chart, stress_chart
 from tests.dashboards.live_page.fake_fleet import family, status
 
 
@@ -31,7 +31,7 @@ def test_a_window_that_began_before_the_samples_is_shaded_from_the_edge() -> Non
 
 
 def test_the_curve_marks_the_capacity_and_the_live_stress() -> None:
-    (series,) = stress_curve(family(in_breach=True, live_stress=0.8, capacity=0.4))["series"]
+    (series,) = stress_chart(family(in_breach=True, live_stress=0.8, capacity=0.4))["series"]
     assert [point["value"] for point in series["data"]] == [
         [0.0, 1.1],
         [0.2, 0.8],
@@ -46,12 +46,12 @@ def test_the_curve_marks_the_capacity_and_the_live_stress() -> None:
 
 
 def test_what_is_not_known_is_not_drawn() -> None:
-    (series,) = stress_curve(family(capacity=None, capacity_flag="insufficient", live_stress=None, margins=()))[
+    (series,) = stress_chart(family(capacity=None, capacity_flag="insufficient", live_stress=None, margins=()))[
         "series"
     ]
     assert series["data"] == []
     assert len(series["markLine"]["data"]) == 1
-    (series,) = stress_curve(family(capacity=0.0, capacity_flag="none"))["series"]
+    (series,) = stress_chart(family(capacity=0.0, capacity_flag="none"))["series"]
     assert [line.get("xAxis") for line in series["markLine"]["data"]] == [None, 0.2]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame, encode_json, encode_msgpack
 from springback.producers.contract.columns import ABSENT
-from springback.producers.contract.frame import EpisodeHeader, StepFrame, TextColumn
+from springback.producers.contract.frame import EpisodeHeader, EpisodeTraits, StepFrame, TextColumn
 from springback.producers.contract.salvage import MAX_FRAME_ROWS
 from springback.producers.errors import UnreadableFrameError
 
@@ -164,3 +164,17 @@ def test_more_distinct_texts_than_uint16_can_count() -> None:
     texts = [str(i) for i in range(n)]
     frame = StepFrame(producer="p", session="s", steps={**columns, "action": TextColumn.of(texts)})
     assert column(decode_frame(encode_msgpack(frame)), "action").texts() == texts
+
+
+def test_traits_are_the_header_without_its_names() -> None:
+    header = EpisodeHeader(agent="a", episode="e", family="f", task="t", stress=0.4, magnitude=2.0, reference=True)
+    declared = msgspec.structs.asdict(header)
+    names = {"agent", "episode", "instruction"}
+    assert msgspec.structs.asdict(header.traits()) == {k: v for k, v in declared.items() if k not in names}
+
+    def fields(kind: type[msgspec.Struct]) -> dict[str, tuple[object, object]]:
+        return {field.name: (field.type, field.default) for field in msgspec.structs.fields(kind)}
+
+    of_header, of_traits = fields(EpisodeHeader), fields(EpisodeTraits)
+    assert of_header.keys() - of_traits.keys() == names
+    assert {k: v for k, v in of_traits.items() if k != "task"} == {k: of_header[k] for k in of_traits if k != "task"}

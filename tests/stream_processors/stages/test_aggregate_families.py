@@ -19,7 +19,7 @@ from springback.stream_processors.resilience.readings import (
     decode_reading,
     encode_reading,
 )
-from springback.stream_processors.stages.aggregate_families import AggregateFamilies, AggregateState, family_key
+from springback.stream_processors.stages.aggregate_families import AggregateFamilies, AggregateState, reading_key
 from springback.stream_processors.topics import DEAD_LETTER, FAMILIES, SUMMARIES
 from tests.stream_processors.random_episodes import by_seed, seeds
 from tests.stream_processors.resilience.families.summary_builders import START_S, begun_of, random_events, summary_of
@@ -139,7 +139,7 @@ def test_keys_of_different_groups_differ() -> None:
             AggregateState(),
         )
         (reading,) = readings_in(outputs).values()
-        assert family_key(reading) == outputs[0].key
+        assert reading_key(reading) == outputs[0].key
         return outputs[0].key
 
     assert key("navigation", "plan", "1") == b"navigation|plan|1"

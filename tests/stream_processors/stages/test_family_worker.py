@@ -12,7 +12,7 @@ from springback.stream_processors.resilience.baseline.codec import load_baseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.families.family_aggregate import aggregate, in_order
 from springback.stream_processors.resilience.readings import FamilyReading, decode_reading
-from springback.stream_processors.stages.aggregate_families import family_key
+from springback.stream_processors.stages.aggregate_families import reading_key
 from springback.stream_processors.topics import FAMILIES
 from tests.stream_processors.resilience.families.test_family_aggregate import HISTORY, assert_alike
 
@@ -47,7 +47,7 @@ def families_are_offline(stream: "Stream", recorded: "Recorded") -> None:
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 latest = await latest_readings(stream)
-                if {key: r.episodes for key, r in latest.items()} == {family_key(r): r.episodes for r in offline}:
+                if {key: r.episodes for key, r in latest.items()} == {reading_key(r): r.episodes for r in offline}:
                     return sorted(latest.values(), key=lambda reading: reading.identity)
                 await asyncio.sleep(0.2)
 
@@ -65,7 +65,7 @@ async def latest_readings(stream: "Stream") -> dict[bytes, FamilyReading]:
     for record in await stream.read(FAMILIES):
         reading: Any = decode_reading(record.value)
         assert isinstance(reading, FamilyReading)
-        assert record.key == family_key(reading)
+        assert record.key == reading_key(reading)
         latest[record.key] = reading
     return latest
 

@@ -1,6 +1,6 @@
 """Which episodes a will ends."""
 
-from springback.producers.bridges.mqtt_bridge import MOST_EPISODES, MOST_PRODUCERS, OpenEpisodes
+from springback.producers.bridges.mqtt_bridge import MOST_EPISODES, MOST_PRODUCERS, BridgedEpisodes
 from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepFrame
 
 NOW_S = 1_790_000_000.0
@@ -12,7 +12,7 @@ def frame(*episodes: str, session: str = "s1", ended: int | None = None, produce
     return StepFrame(producer=producer, session=session, episodes=headers, steps={}, ends=ends)
 
 
-def aborted(known: OpenEpisodes, producer: str = "r7") -> tuple[str, list[str]] | None:
+def aborted(known: BridgedEpisodes, producer: str = "r7") -> tuple[str, list[str]] | None:
     told = known.abort(producer, NOW_S)
     if told is None:
         return None
@@ -21,7 +21,7 @@ def aborted(known: OpenEpisodes, producer: str = "r7") -> tuple[str, list[str]] 
 
 
 def test_all_that_run_end_and_those_that_ended_do_not() -> None:
-    known = OpenEpisodes()
+    known = BridgedEpisodes()
     known.note(frame("1", "2"))
     known.note(frame("2", "3", ended=0))
     assert aborted(known) == ("s1", ["1", "3"])
@@ -30,20 +30,20 @@ def test_all_that_run_end_and_those_that_ended_do_not() -> None:
 
 
 def test_a_new_session_forgets_the_old_one() -> None:
-    known = OpenEpisodes()
+    known = BridgedEpisodes()
     known.note(frame("1"))
     known.note(frame("2", session="s2"))
     assert aborted(known) == ("s2", ["2"])
 
 
 def test_an_end_of_no_episode_does_no_harm() -> None:
-    known = OpenEpisodes()
+    known = BridgedEpisodes()
     known.note(frame("1", ended=7))
     assert aborted(known) == ("s1", ["1"])
 
 
 def test_it_is_bounded() -> None:
-    known = OpenEpisodes()
+    known = BridgedEpisodes()
     for number in range(MOST_PRODUCERS + 1):
         known.note(frame("1", producer=f"r{number}"))
     assert aborted(known, "r0") is None
