@@ -12,7 +12,7 @@ from springback.producers.contract.codec import decode_frame
 from springback.producers.contract.frame import StepFrame
 
 DEADLINE_S = 60.0
-_COMMAND = (sys.executable, "-c", "import sys; from deploy import cli; sys.exit(cli.main())", "bridge")
+_COMMAND = (sys.executable, "-c", "import sys; from springback.deploy import cli; sys.exit(cli.main())", "bridge")
 
 
 class BridgeCommand(ChildProcess):

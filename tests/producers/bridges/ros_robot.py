@@ -3,6 +3,7 @@
 The robot makes its message types of their definitions, so that no message package has to be installed.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -60,6 +61,20 @@ from springback.producers.bridges.ros_clients import import_rospy
 rospy = import_rospy()
 import genpy
 from genpy.dynamic import generate_dynamic
+
+def filled(kinds, name, values):  # genpy's own filling looks for the package of each type that is nested in a list
+    if name in ("time", "duration"):
+        return (genpy.Time if name == "time" else genpy.Duration)(values["secs"], values["nsecs"])
+    if name.endswith("[]"):
+        return [filled(kinds, name[:-2], value) for value in values]
+    if name not in kinds:
+        return values
+    message = kinds[name]()
+    for field, kind in zip(message.__slots__, message._slot_types):
+        if field in values:
+            setattr(message, field, filled(kinds, kind, values[field]))
+    return message
+
 rospy.init_node("robot", anonymous=True, disable_signals=True, disable_rosout=True, disable_rostime=True)
 publishers = {}
 print("ready", flush=True)
@@ -67,15 +82,16 @@ for line in sys.stdin:
     order = json.loads(line)
     topic = order["topic"]
     if "type" in order:
-        kind = generate_dynamic(order["type"], order["definition"])[order["type"]]
-        publishers[topic] = kind, rospy.Publisher(topic, kind, queue_size=1000, latch=order["latch"])
+        name = order["type"]
+        kinds = generate_dynamic(name, order["definition"])
+        publisher = rospy.Publisher(topic, kinds[name], queue_size=1000, latch=order["latch"])
+        publishers[topic] = kinds, name, publisher
+    kinds, name, publisher = publishers[topic]
     if order.get("heard"):
-        while publishers[topic][1].get_num_connections() == 0:
+        while publisher.get_num_connections() == 0:
             rospy.rostime.wallsleep(0.02)
     for values in order.get("messages", ()):
-        message = publishers[topic][0]()
-        genpy.message.fill_message_args(message, [values])
-        publishers[topic][1].publish(message)
+        publisher.publish(filled(kinds, name, values))
     print("done", flush=True)
 rospy.signal_shutdown("told to")
 """
@@ -167,10 +183,12 @@ class RosRobot:
 
     def stop(self) -> None:
         """Ends it as a node does."""
-        if self._process.poll() is None and self._process.stdin is not None and self._process.stdout is not None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended by itself
             self._process.stdin.close()
-            self._process.wait(STARTED_S)
-            self._process.stdout.close()
+        self._process.wait(STARTED_S)
+        self._process.stdout.close()
 
     def __enter__(self) -> "RosRobot":
         return self

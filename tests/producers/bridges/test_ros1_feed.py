@@ -114,8 +114,7 @@ def test_any_type_is_read_without_its_package_and_sigterm_ends_it(master: RosMas
 def test_robots_and_the_master_come_and_go(tmp_path: Path, started: list[Listener]) -> None:
     master = RosMaster(tmp_path)
     listener = Listener(started, master, "/level")  # nobody is there yet
-    with master:
-        first = RosRobot(master)
+    with master, RosRobot(master) as first:
         first.advertise("/level", "robot_msgs/Level", NUMBER)
         first.wait_until_heard("/level")
         first.publish("/level", {"data": 1.0})
