@@ -11,6 +11,7 @@ Which topics hold readings.
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from collections.abc import Set as AbstractSet
@@ -21,6 +22,7 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition  # type: ignore[import-untyped]
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
+from springback.producers.backoff import Backoff
 from springback.sinks.errors import SinkUnavailableError
 from springback.sinks.fleet.memory import fingerprint
 from springback.sinks.sink import DeadLetter, RunnerObserver, Sink
@@ -130,8 +132,7 @@ UNREADABLE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _POLL_MS = 500
 _METADATA_AGE_MS = 10_000
-_SHORTEST_WAIT_S = 0.25
-_LONGEST_WAIT_S = 10.0
+_BACKOFF = Backoff(0.25, 10.0)
 _ASSIGNMENT_POLL_S = 0.02
 _LOOK_INTERVAL_S = 3.0
 _LOOK_TIMEOUT_S = 2.0
@@ -172,18 +173,18 @@ class SinkRunner:
         Raises:
             Exception: whatever a sink raises that is not `SinkUnavailableError`.
         """
-        wait_s = _SHORTEST_WAIT_S
+        failures = 0
         try:
             while True:
                 try:
                     async with self._consumer() as consumer:
-                        wait_s = _SHORTEST_WAIT_S
+                        failures = 0
                         await self._follow(consumer)
                 except KafkaError as error:
-                    level = logging.WARNING if wait_s == _SHORTEST_WAIT_S else logging.DEBUG
+                    failures += 1
+                    level = logging.WARNING if failures == 1 else logging.DEBUG
                     _log.log(level, "Readings cannot be read for now: %s. Trying again until they can.", error)
-                    await asyncio.sleep(wait_s)
-                    wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+                    await asyncio.sleep(_BACKOFF.pause_s(failures))
         finally:
             for sink in self._sinks:
                 sink.close()
@@ -213,7 +214,7 @@ class SinkRunner:
             if not told:
                 told = True
                 _log.warning("Waiting for topics: %s. `springback topics` declares them.", ", ".join(sorted(missing)))
-            await asyncio.sleep(_SHORTEST_WAIT_S)
+            await asyncio.sleep(_BACKOFF.first_s)
         consumer.subscribe(self._topics.read)
         while wanted - {partition.topic for partition in consumer.assignment()}:
             await asyncio.sleep(_ASSIGNMENT_POLL_S)
@@ -296,16 +297,14 @@ class SinkRunner:
 
     async def _insist(self, sink: Sink, write: Callable[[], None]) -> None:
         """Write, as often as it takes: what comes after waits, and nothing is left out."""
-        wait_s = _SHORTEST_WAIT_S
-        while True:
+        for failures in itertools.count(1):
             try:
                 return write()
             except SinkUnavailableError as error:
-                level = logging.WARNING if wait_s == _SHORTEST_WAIT_S else logging.DEBUG
+                level = logging.WARNING if failures == 1 else logging.DEBUG
                 _log.log(level, "Sink %s is unavailable: %s. Trying again until it can.", sink.name, error)
                 self._observer.retried(sink.name)
-                await asyncio.sleep(wait_s)
-                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+                await asyncio.sleep(_BACKOFF.pause_s(failures))
 
     def _tell_unreadable(self, record: ConsumerRecord, error: Exception) -> None:
         self._observer.unreadable(record.topic)

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
+from springback.producers.backoff import Backoff
 from springback.producers.errors import MissingExtraError, ProducerError
 
 
@@ -74,7 +75,7 @@ except ImportError as error:
     raise MissingExtraError(extra="mqtt", cause=error) from error
 
 TICK_S: Final = 0.1
-FIRST_RETRY_S, LONGEST_RETRY_S = 0.5, 30.0
+BACKOFF: Final = Backoff(0.5, 30.0, spread=(0.5, 1.0))  # not all bridges come back at once
 _REFUSED: Final = frozenset((1, 2, 4, 5, 132, 133, 134, 135, 138, 140))
 _SUBSCRIPTION_REFUSED: Final = 128
 _ANSWER_S: Final = 5.0
@@ -190,7 +191,7 @@ class MqttSession:
                 await staying
 
     async def _stay_connected(self, handle: Callable[[Delivery], None], has_room: Callable[[], bool]) -> None:
-        pause_s = FIRST_RETRY_S
+        failures = 0
         while True:
             before = self.connections
             try:
@@ -198,9 +199,8 @@ class MqttSession:
             except aiomqtt.MqttError as error:
                 self._check_admitted(error)
                 log.warning("no MQTT broker at %s (%s); trying again", self._settings.place, str(error))
-            pause_s = FIRST_RETRY_S if self.connections > before else min(2 * pause_s, LONGEST_RETRY_S)
-            # Not all robots' bridges at once.
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+            failures = 1 if self.connections > before else failures + 1
+            await asyncio.sleep(BACKOFF.pause_s(failures, random.random()))
 
     async def _connect_once(self, handle: Callable[[Delivery], None], has_room: Callable[[], bool]) -> None:
         queue = self._queue = _Queue(self._settings.queue)

@@ -19,6 +19,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
     UnsupportedVersionError,
 )
 
+from springback.producers.backoff import Backoff
 from springback.producers.gateway.request_bodies import AdmittedFrame
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ NOT_ACKNOWLEDGED = "not_acknowledged"
 _NEVER_TAKEN = (InvalidMessageError, MessageSizeTooLargeError, RecordListTooLargeError)
 _BATCH_BYTES = 256 * 1024
 _PROBE_S, _PROBE_TIMEOUT_S = 1.0, 2.0
-_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.25, 2.0
+_BACKOFF = Backoff(0.25, 2.0)
 
 
 class KafkaDelivery:
@@ -84,16 +85,16 @@ class KafkaDelivery:
 
     async def run(self) -> None:
         """Keeps a connection until it is cancelled."""
-        wait_s = _FIRST_RETRY_S
+        failures = 0
         while True:
             try:
                 producer = await self._connected()
             except (KafkaError, OSError, TimeoutError) as error:
                 self._say(f"no connection to the topic {self._topic}: {type(error).__name__}: {error}")
-                await asyncio.sleep(wait_s)
-                wait_s = min(2 * wait_s, _LONGEST_RETRY_S)
+                failures += 1
+                await asyncio.sleep(_BACKOFF.pause_s(failures))
                 continue
-            wait_s = _FIRST_RETRY_S
+            failures = 0
             self._spoiled.clear()
             self._producer = producer
             try:

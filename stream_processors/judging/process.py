@@ -16,6 +16,7 @@ import msgspec
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from prometheus_client import CollectorRegistry
 
+from springback.producers.backoff import Backoff
 from springback.stream_processors.judging.counts import JudgeCounts
 from springback.stream_processors.judging.endpoint import JudgeEndpoint
 from springback.stream_processors.judging.session import JudgeSession
@@ -56,8 +57,7 @@ def measure_judge(
 _log = logging.getLogger(__name__)
 _LOG_INTERVAL_S = 60.0
 _LOOK_INTERVAL_S = 0.1
-_SHORTEST_WAIT_S = 0.5
-_LONGEST_WAIT_S = 10.0
+_BACKOFF = Backoff(0.5, 10.0)
 
 
 def run_judge(settings: WorkerSettings, ready_file: Path | None = None) -> None:
@@ -121,7 +121,7 @@ async def _sessions(
     settings: WorkerSettings, judge: StepJudge, counts: JudgeCounts, stop: asyncio.Event, sessions: list[JudgeSession]
 ) -> None:
     """One session after another, as often as the broker goes away; the one of `sessions` is that which runs."""
-    wait_s = _SHORTEST_WAIT_S
+    failures = 0
     while not stop.is_set():
         try:
             if not await _before(stop, _declare(settings)):
@@ -130,12 +130,12 @@ async def _sessions(
             await sessions[0].run(stop)
         except* (KafkaError, OSError) as errors:
             if sessions and sessions[0].ever_joined:
-                wait_s = _SHORTEST_WAIT_S
-            level = logging.WARNING if wait_s == _SHORTEST_WAIT_S else logging.DEBUG
+                failures = 0
+            level = logging.WARNING if failures == 0 else logging.DEBUG
             _log.log(level, "broker_away address=%s error=%r retry=yes", settings.kafka.bootstrap, errors.exceptions[0])
         sessions.clear()
-        await _before(stop, asyncio.sleep(wait_s))
-        wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+        failures += 1
+        await _before(stop, asyncio.sleep(_BACKOFF.pause_s(failures)))
 
 
 async def _before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

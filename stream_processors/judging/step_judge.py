@@ -10,6 +10,7 @@ import logging
 import random
 from typing import Protocol
 
+from springback.producers.backoff import Backoff
 from springback.stream_processors.judging.answer import Scores, read_answer
 from springback.stream_processors.judging.counts import Cause, EndpointError, JudgeCounts, NoScoresError
 from springback.stream_processors.judging.limits import BoundedCache, CallBudget, CircuitBreaker
@@ -46,6 +47,7 @@ class StepJudge:
         self._cache = BoundedCache[bytes, Scores](settings.cached_answers)
         self._budget = CallBudget(settings.calls_per_minute, self._clock())
         self._breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_pause_s)
+        self._backoff = Backoff(settings.backoff_s, spread=(0.5, 1.5))
         self._paused_until = 0.0
 
     @property
@@ -77,7 +79,7 @@ class StepJudge:
             try:
                 return read_answer(await self._call(data, count, latest_start), count)
             except EndpointError as error:
-                wait_s = self._settings.backoff_s * 2**attempt * random.uniform(0.5, 1.5)
+                wait_s = self._backoff.pause_s(attempt + 1, random.random())
                 wait_s = max(wait_s, self._paused_until - self._clock())
                 last = attempt == self._settings.retries
                 if last or not error.again or self._clock() + wait_s > latest_start:
