@@ -15,7 +15,7 @@ def demo(
     broker: LocalBrokerOption = "embedded",
     episodes: Annotated[int, typer.Option(min=1, max=1000, help="BabyAI episodes per family and stress.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same BabyAI tasks.")] = 0,
-    pace: Annotated[float, typer.Option(min=1.0, help="Steps per second of all BabyAI agents together.")] = 240.0,
+    pace: Annotated[float, typer.Option(min=1.0, help="Steps per second of all agents together.")] = 240.0,
     metrics_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Where the metrics are served on 127.0.0.1; 0 takes a free port.")
     ] = 0,
@@ -32,7 +32,7 @@ def demo(
     """
     from rich.console import Console
 
-    from springback.deploy.demo import run_demo
+    from springback.deploy.demo.run import run_demo
 
     run_demo(
         source,

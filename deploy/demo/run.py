@@ -5,11 +5,13 @@ from typing import Literal
 import msgspec
 from rich.console import Console
 
-from springback.deploy.demo_run import EXTERNAL_PREFIX, demo_run
+from springback.deploy.demo.pipeline import EXTERNAL_PREFIX, demo_run
 from springback.stream_processors.offline.tables import FamilyRow
 from springback.stream_processors.settings import WorkerSettings
 
 DemoSource = Literal["babyai", "habitat"]
+
+STEPS_PER_SECOND = 240.0
 
 _TITLES: dict[DemoSource, str] = {
     "babyai": "BabyAI agents: the same tasks at every stress",
@@ -24,7 +26,7 @@ def run_demo(
     *,
     episodes: int = 8,
     seed: int = 0,
-    steps_per_second: float = 240.0,
+    steps_per_second: float = STEPS_PER_SECOND,
     metrics_port: int = 0,
     live_port: int = 0,
     settings: WorkerSettings | None = None,
@@ -37,7 +39,8 @@ def run_demo(
         console: where to tell what happens.
         episodes: per family and stress, of the simulated agents.
         seed: of the simulated agents' tasks.
-        steps_per_second: of all simulated agents together; the default is slow enough to watch.
+        steps_per_second: of all simulated agents together; the default is slow enough to watch. Recorded ones are sent
+            as much faster or slower than theirs.
         metrics_port: where the metrics are served on 127.0.0.1; 0 takes a free port.
         live_port: where the live page is, in the same way; without its extra the demo goes on without it.
         settings: of the worker; their prefix is replaced on a broker that is not our own.
@@ -50,9 +53,9 @@ def run_demo(
         MissingExtraError: the simulated agents are not installed.
     """
     if source == "babyai":
-        from springback.deploy.demo_sources import run_babyai  # needs an extra of its own
+        from springback.deploy.demo.babyai import run_babyai  # needs an extra of its own
     else:
-        from springback.deploy.demo_sources import run_habitat
+        from springback.deploy.demo.habitat import TWINS_S, run_habitat
 
     chosen = settings or WorkerSettings()
     if broker not in ("embedded", "kafka") and not chosen.prefix:
@@ -61,7 +64,7 @@ def run_demo(
         if source == "babyai":
             run_babyai(demo, episodes, seed, steps_per_second)
         else:
-            run_habitat(demo)
+            run_habitat(demo, TWINS_S * STEPS_PER_SECOND / steps_per_second)
         table = demo.table()
         demo.progress.stop()
         demo.show(table, _TITLES[source])

@@ -1,26 +1,17 @@
-"""The demo on simulated agents: clean episodes until every family has a calibrated baseline, then rising stress.
-
-The demo on recorded Habitat episodes: the clean twins teach the baseline, then all twins are replayed.
-"""
+"""The demo on simulated agents: clean episodes until every family has a calibrated baseline, then rising stress."""
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import cycle
-from pathlib import Path
 
-import numpy as np
-
-from springback.deploy.demo_run import DemoError, DemoRun
+from springback.deploy.demo.pipeline import DemoError, DemoRun
 from springback.producers.babyai_testbed.play import PlayedStep, play
 from springback.producers.babyai_testbed.simulated_time import SimulatedClock
 from springback.producers.babyai_testbed.tasks import FAMILIES, STRESSES, PlannedEpisode, plan_episodes, task_sequence
 from springback.producers.emitter.step_emitter import StepEmitter, new_session
-from springback.producers.recordings import habitat_twins
-from springback.producers.recordings.replay import ReplaySummary, replay
-from springback.producers.recordings.step_frames import RecordedFrame, read_frames
 from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig
 
 AGENTS_PER_FAMILY = 2
@@ -185,63 +176,3 @@ def _play(
             show()
     for agent in agents:
         agent.emitter.flush(_FLUSH_TIMEOUT_S)
-
-
-LEARNING_S = 15.0
-TWINS_S = 45.0
-"""How long each part is to take: slow enough to watch."""
-
-
-def run_habitat(demo: DemoRun, seconds: float = TWINS_S) -> None:
-    """Replay the bundled recording, and wait until the pipeline has found every episode's end.
-
-    Args:
-        demo: the pipeline.
-        seconds: how long the twins are to take.
-
-    Raises:
-        DemoError: readings are missing at the end.
-    """
-    with habitat_twins() as file:
-        _replay(demo, lambda: _clean(file), LEARNING_S * seconds / TWINS_S, "Learning", "clean twins")
-        demo.sessions = _replay(demo, lambda: read_frames([file]), seconds, "Twins", "clean and disturbed")
-
-
-def _clean(file: Path) -> Iterator[RecordedFrame]:
-    for recorded in read_frames([file]):
-        if all(episode.reference for episode in recorded.frame.episodes):
-            yield recorded
-
-
-def _replay(
-    demo: DemoRun, frames: Callable[[], Iterator[RecordedFrame]], seconds: float, name: str, detail: str
-) -> set[str]:
-    """Replay frames as a session of their own. Returns the sessions that they were sent as."""
-    recorded = sorted(frames(), key=_time_s)  # one house after the other in the file, side by side here
-    recorded_s = _time_s(recorded[-1]) - _time_s(recorded[0])
-    ends = sum(len(r.frame.ends) for r in recorded)
-    bar = demo.progress.add_task(name, total=ends, detail=detail)
-    sessions: set[str] = set()
-
-    def arrived() -> int:
-        return len(demo.summaries(sessions))
-
-    def sent(summary: ReplaySummary) -> None:
-        sessions.update(summary.sessions.values())
-        if summary.frames % 20 == 0:
-            demo.check()
-            demo.progress.update(bar, completed=arrived())
-
-    publisher = demo.step_publisher()
-    try:
-        replay(recorded, publisher, speed=recorded_s / seconds, on_sent=sent)
-    finally:
-        publisher.close()
-    demo.wait_for(arrived, ends, "episodes")
-    demo.progress.update(bar, completed=arrived())
-    return sessions
-
-
-def _time_s(recorded: RecordedFrame) -> float:
-    """When the frame's last step was taken."""
-    return float(np.asarray(recorded.frame.steps["time_s"], dtype=np.float64)[-1])
