@@ -115,8 +115,8 @@ def _fetch(jars: Path) -> None:
         (work / "jars").rename(jars)
 
 
-_START_TIMEOUT_S = 60.0
-_FORMAT_TIMEOUT_S = 60.0
+_START_TIMEOUT_S = 150.0  # a machine that compiles something else meanwhile takes a minute
+_FORMAT_TIMEOUT_S = 150.0
 _SERVER_HEAP = ("-Xms128m", "-Xmx384m")
 _QUICK_START = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 

@@ -1,16 +1,15 @@
 """A broker that this program starts: on free loopback ports, from the beginning of a ``with`` block to its end.
 
-Ask a broker whether it serves: one Kafka Metadata request over a socket of its own, without a Kafka client.
-
-Free TCP ports of the loopback interface for servers that cannot tell which port they took.
+It has started once a Kafka client gets its own cluster id from it: another broker that holds the port has another.
 """
 
+import asyncio
 import contextlib
+import logging
 import random
 import socket
-import struct
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,118 +18,13 @@ from springback.deploy.child_process import ChildProcess
 from springback.deploy.errors import ChildFailedError, DeployError
 from springback.deploy.run_directory import run_directory
 
-_METADATA = 3
-_VERSION = 4  # the oldest that Apache Kafka 4 and Tansu both answer, and one without tagged fields
-_CORRELATION_ID = 20_260
-_CLIENT_ID = b"springback-probe"
-_TIMEOUT_S = 2.0
-_ANSWER_LIMIT_BYTES = 1_000_000
-
-
-def cluster_id(address: str) -> str | None:
-    """The id of the cluster that is served at ``address``; None while no Kafka broker serves there.
-
-    Args:
-        address: HOST:PORT of a listener without TLS and SASL.
-    """
-    try:
-        with socket.create_connection(split_address(address), timeout=_TIMEOUT_S) as connection:
-            connection.sendall(_metadata_request())
-            (size,) = struct.unpack(">i", _receive(connection, 4))
-            if not 0 <= size <= _ANSWER_LIMIT_BYTES:
-                return None
-            return _read_cluster_id(_receive(connection, size))
-    except (OSError, EOFError, ValueError, struct.error):
-        return None  # nobody there, or not a Kafka broker
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """The host and the port of HOST:PORT; an IPv6 host stands in brackets.
-
-    Raises:
-        ValueError: It is not of that form.
-
-    >>> split_address("127.0.0.1:9092"), split_address("[::1]:9092")
-    (('127.0.0.1', 9092), ('::1', 9092))
-    """
-    host, colon, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        message = f"{address!r} is not an address of the form HOST:PORT, such as 127.0.0.1:9092"
-        raise ValueError(message)
-    return host, int(port)
-
-
-def _metadata_request() -> bytes:
-    header = struct.pack(">hhih", _METADATA, _VERSION, _CORRELATION_ID, len(_CLIENT_ID)) + _CLIENT_ID
-    body = struct.pack(">i?", 0, False)  # about no topic, and create none
-    return struct.pack(">i", len(header) + len(body)) + header + body
-
-
-def _read_cluster_id(answer: bytes) -> str | None:
-    correlation_id, _throttle_ms, brokers = struct.unpack_from(">iii", answer)
-    if correlation_id != _CORRELATION_ID or brokers < 1:
-        return None
-    position = 12
-    for _ in range(brokers):
-        _host, position = _read_text(answer, position + 4)
-        _rack, position = _read_text(answer, position + 4)
-    return _read_text(answer, position)[0]
-
-
-def _read_text(answer: bytes, position: int) -> tuple[str, int]:
-    """The text that begins at ``position`` with its length, -1 for none, and the position after it."""
-    (length,) = struct.unpack_from(">h", answer, position)
-    end = position + 2 + max(length, 0)
-    return answer[position + 2 : end].decode("utf-8"), end
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    received = bytearray()
-    while len(received) < size:
-        part = connection.recv(size - len(received))
-        if not part:
-            message = f"the connection was closed after {len(received)} of {size} bytes"
-            raise EOFError(message)
-        received += part
-    return bytes(received)
-
-
+_ANSWER_TIMEOUT_S = 2.0
+_STOP_GRACE_S = 30.0
+_START_TRIES = 5
 # Below every system's range of ephemeral ports: in that range a client that tries again and again to reach a server
 # that is down can be given the server's own port, connect to itself, and so keep the server from coming back.
 _PORTS = range(15_000, 32_000)
-_TRIES = 200
-
-
-def free_port() -> int:
-    """A TCP port that nothing on 127.0.0.1 holds now; it may be taken before it is used.
-
-    Raises:
-        OSError: No free one was found.
-    """
-    choose = random.SystemRandom()
-    for _ in range(_TRIES):
-        port = choose.choice(_PORTS)
-        if is_free(port):
-            return port
-    message = f"none of {_TRIES} ports from {_PORTS.start} to {_PORTS.stop - 1} that were tried is free on 127.0.0.1"
-    raise OSError(message)
-
-
-def is_free(port: int) -> bool:
-    """Whether a server could listen on this port of 127.0.0.1 now."""
-    with socket.socket() as probe:
-        # Without this option, connections of a server that has just ended would still hold its port.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-
-_STOP_GRACE_S = 30.0
-_PORT_TRIES = 5
+_PORT_TRIES = 200
 
 
 class BrokerProcess(ABC):
@@ -176,7 +70,7 @@ class BrokerProcess(ABC):
         with contextlib.ExitStack() as opening:
             self._directory = opening.enter_context(run_directory(self._slug))
             opening.callback(self.kill)
-            for tries_left in reversed(range(_PORT_TRIES)):
+            for tries_left in reversed(range(_START_TRIES)):
                 try:
                     self._ports = [free_port() for _ in self._ports]
                     self._cluster_id = self._make_ready()
@@ -247,3 +141,89 @@ class BrokerProcess(ABC):
             message = f"{self._name} does not run: use it inside its `with` block, and `start` it after a stop."
             raise ChildFailedError(message)
         return self._child
+
+
+def cluster_id(address: str) -> str | None:
+    """The id of the cluster that is served at ``address``; None while no Kafka broker serves there.
+
+    Args:
+        address: HOST:PORT of a listener without TLS and SASL.
+    """
+    from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+
+    with _silenced("aiokafka"):
+        try:
+            return asyncio.run(_told_cluster_id(address))
+        except (KafkaError, OSError, ValueError):
+            return None  # nobody is there, or something else than a Kafka broker
+
+
+async def _told_cluster_id(address: str) -> str | None:
+    from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
+
+    client = AIOKafkaAdminClient(bootstrap_servers=address)
+    try:
+        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+            await client.start()
+            told: str | None = (await client.describe_cluster())["cluster_id"]
+            return told
+    finally:
+        await client.close()
+
+
+@contextlib.contextmanager
+def _silenced(name: str) -> Iterator[None]:
+    """Keeps what a library logs to itself: that nobody answers yet is no error of a broker that is starting."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """The host and the port of HOST:PORT; an IPv6 host stands in brackets.
+
+    Raises:
+        ValueError: It is not of that form.
+
+    >>> split_address("127.0.0.1:9092"), split_address("[::1]:9092")
+    (('127.0.0.1', 9092), ('::1', 9092))
+    """
+    host, colon, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+        message = f"{address!r} is not an address of the form HOST:PORT, such as 127.0.0.1:9092"
+        raise ValueError(message)
+    return host, int(port)
+
+
+def free_port() -> int:
+    """A TCP port that nothing on 127.0.0.1 holds now; it may be taken before it is used.
+
+    Raises:
+        OSError: No free one was found.
+    """
+    choose = random.SystemRandom()
+    for _ in range(_PORT_TRIES):
+        port = choose.choice(_PORTS)
+        if is_free(port):
+            return port
+    message = (
+        f"none of {_PORT_TRIES} ports from {_PORTS.start} to {_PORTS.stop - 1} that were tried is free on 127.0.0.1"
+    )
+    raise OSError(message)
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on this port of 127.0.0.1 now."""
+    with socket.socket() as probe:
+        # Without this option, connections of a server that has just ended would still hold its port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

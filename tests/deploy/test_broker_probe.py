@@ -15,8 +15,15 @@ def test_what_is_no_address_is_told(address: str) -> None:
         split_address(address)
 
 
-def test_nobody_listening_is_no_broker() -> None:
+def test_nobody_listening_is_no_broker_which_is_said_quietly(capfd: pytest.CaptureFixture[str]) -> None:
     assert cluster_id(f"127.0.0.1:{free_port()}") is None
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_server_that_never_answers_is_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("springback.deploy.broker_process._ANSWER_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert cluster_id(f"127.0.0.1:{server.getsockname()[1]}") is None
 
 
 @pytest.mark.parametrize(
@@ -27,10 +34,11 @@ def test_nobody_listening_is_no_broker() -> None:
         b"\0\0",
         b"HTTP/1.1 400 Bad Request\r\n\r\n",
         bytes(16),
+        b"\0\0\0\0",
         b"\0\0\0\x0c" + bytes(12),
     ],
 )
-def test_another_kind_of_server_is_no_broker(answer: bytes) -> None:
+def test_another_kind_of_server_is_no_broker(answer: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -43,3 +51,4 @@ def test_another_kind_of_server_is_no_broker(answer: bytes) -> None:
         thread.start()
         assert cluster_id(f"127.0.0.1:{server.getsockname()[1]}") is None
         thread.join()
+    assert capfd.readouterr() == ("", "")
