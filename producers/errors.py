@@ -37,6 +37,14 @@ class MappingError(ProducerError, ValueError):
     """A mapping file says something that cannot be: the message names the file and the key."""
 
 
+class ServerAddressError(ProducerError):
+    """A server of ours cannot listen where it was asked to."""
+
+
+class CertificateError(ProducerError, ValueError):
+    """The certificate of a server of ours, or its key, cannot be used."""
+
+
 class MissingExtraError(ProducerError, ImportError):
     """An optional package is not installed.
 

@@ -82,29 +82,28 @@ class BasicAuth:
             )
             raise AuthFileError(message) from None
 
-    def admits(self, header: str | None) -> bool:
-        """Whether the value of an Authorization header is that of a user."""
-        scheme, _, encoded = (header or "").partition(" ")
-        if scheme.lower() != "basic":
-            return False
-        try:
-            decoded = base64.b64decode(encoded.strip(), validate=True).decode("utf-8")
-        except (binascii.Error, ValueError):
-            return False
-        user, colon, password = decoded.partition(":")
-        return bool(colon) and self._is_right(user, password)
-
-    def _is_right(self, user: str, password: str) -> bool:
-        mark = hmac.digest(self._key, f"{user}:{password}".encode(), "sha256")
+    def remembers(self, header: str | None) -> bool:
+        """Whether the value of an Authorization header was found right before; known without work."""
+        user, password = _credentials(header)
         known = self._right.get(user)
-        if known is not None and hmac.compare_digest(known, mark):
+        return known is not None and hmac.compare_digest(known, self._mark(user, password))
+
+    def admits(self, header: str | None) -> bool:
+        """Whether the value of an Authorization header is that of a user; takes long where it was not right before."""
+        if self.remembers(header):
             return True  # and waits behind nobody who guesses
+        user, password = _credentials(header)
+        if not user:
+            return False
         with self._lock:
             secret = self._hashes.get(user) or next(iter(self._hashes.values()))
             right = hmac.compare_digest(_digest(password, secret), secret.digest) and user in self._hashes
             if right:
-                self._right[user] = mark
+                self._right[user] = self._mark(user, password)
             return right
+
+    def _mark(self, user: str, password: str) -> bytes:
+        return hmac.digest(self._key, f"{user}:{password}".encode(), "sha256")
 
 
 def hashed(password: str, rounds: int = ROUNDS) -> str:
@@ -115,6 +114,19 @@ def hashed(password: str, rounds: int = ROUNDS) -> str:
     """
     blank = _Hash(rounds, secrets.token_urlsafe(16), b"")
     return f"{_SCHEME}${rounds}${blank.salt}${base64.b64encode(_digest(password, blank)).decode()}"
+
+
+def _credentials(header: str | None) -> tuple[str, str]:
+    """User and password in the value of an Authorization header; none has an empty name, which no user has."""
+    scheme, _, encoded = (header or "").partition(" ")
+    if scheme.lower() != "basic":
+        return "", ""
+    try:
+        decoded = base64.b64decode(encoded.strip(), validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return "", ""
+    user, colon, password = decoded.partition(":")
+    return (user, password) if colon else ("", "")
 
 
 def _parsed(secret: str) -> _Hash:

@@ -13,14 +13,6 @@ class MetricLabelsError(SinkError):
     """A series was named with other labels than the metric catalogue declares: a fault of ours."""
 
 
-class MetricsAddressError(SinkError):
-    """The metrics page cannot be served at the address that was given."""
-
-
-class CertificateError(SinkError, ValueError):
-    """The certificate of the metrics server, or its key, cannot be used."""
-
-
 class AuthFileError(SinkError, ValueError):
     """The file that says who may read the metrics page cannot be used."""
 

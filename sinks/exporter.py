@@ -59,7 +59,7 @@ async def export_readings(
         client_options: further options of aiokafka's clients (security).
 
     Raises:
-        MetricsAddressError: the page cannot be served at that address.
+        ServerAddressError: the page cannot be served at that address.
         CertificateError, AuthFileError: what `access` names cannot be used.
     """
     registry = CollectorRegistry()

@@ -1,88 +1,36 @@
-"""Serves the metrics page over HTTP, or HTTPS.
-
-What the metrics server answers: `/metrics` to whoever may read it, and how the exporter is to anybody.
+"""Serves the metrics page over HTTP or HTTPS: `/metrics` to whoever may read it, and how the exporter is to anybody.
 
 `/-/healthy` answers 200 while the server runs, `/-/ready` 200 once the readings were read to their end, else 503.
 Neither tells anything else, so probes need no password.
+
+The server has a thread and an event loop of its own, and computes a page on yet another thread: neither a slow page nor
+a long catch-up with the topics keeps anybody else waiting.
 """
 
+import asyncio
+import concurrent.futures
 import contextlib
 import gzip
-import ipaddress
 import logging
-import socket
-import ssl
-import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from socketserver import ThreadingMixIn
-from typing import Any, NamedTuple
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
-from prometheus_client.exposition import gzip_accepted
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder, gzip_accepted
 
+from springback.producers.http_server import ConnectionLimits, http_server
+from springback.producers.serving import is_loopback, open_socket, server_url, tls_context
 from springback.sinks.basic_auth import BasicAuth
-from springback.sinks.errors import MetricsAddressError
-from springback.sinks.tls_files import tls_context
-
-Environ = dict[str, Any]
-StartResponse = Callable[..., Any]
-WsgiApp = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 _GZIP_LEVEL = 2
 """A page of 2 MB in some 15 ms; the highest level takes ten times as long and saves a quarter."""
 
-_TEXT = ("Content-Type", "text/plain; charset=utf-8")
-
-
-def metrics_app(registry: CollectorRegistry, ready: Callable[[], bool], auth: BasicAuth | None = None) -> WsgiApp:
-    """The server's answers.
-
-    Args:
-        registry: what the page shows.
-        ready: whether the page shows all that it should.
-        auth: who may read it; None for anybody.
-    """
-    page: WsgiApp = make_wsgi_app(registry, disable_compression=True)
-
-    def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        def say(status: str, text: str, *headers: tuple[str, str]) -> Iterable[bytes]:
-            start_response(status, [_TEXT, *headers])
-            return [f"{text}\n".encode()]
-
-        path = environ.get("PATH_INFO", "")
-        if path == "/-/healthy":
-            return say("200 OK", "springback exporter is healthy.")
-        if path == "/-/ready":
-            if ready():
-                return say("200 OK", "springback exporter is ready.")
-            return say("503 Service Unavailable", "springback exporter has not read all readings yet.")
-        if auth is not None and not auth.admits(environ.get("HTTP_AUTHORIZATION")):
-            challenge = ("WWW-Authenticate", 'Basic realm="springback", charset="UTF-8"')
-            return say("401 Unauthorized", "This page wants a user and a password.", challenge)
-        if path != "/metrics":
-            return say("404 Not Found", "Metrics are at /metrics.")
-        return _zipped(page, environ, start_response)
-
-    return answer
-
-
-def _zipped(page: WsgiApp, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-    found: list[Any] = []
-    body = b"".join(page(environ, lambda *head: found.extend(head)))
-    status, headers = found
-    if gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING", "")):
-        body = gzip.compress(body, _GZIP_LEVEL)
-        headers = [*headers, ("Content-Encoding", "gzip")]
-    start_response(status, [*headers, ("Vary", "Accept, Accept-Encoding")])
-    return [body]
-
-
+_LIMITS = ConnectionLimits(most_connections=500, silence_s=30.0, request_s=60.0, most_request_bytes=64 * 1024)
 _log = logging.getLogger(__name__)
-
-_CLIENT_TIMEOUT_S = 30.0
 
 
 class ServerAccess(NamedTuple):
@@ -112,7 +60,7 @@ def metrics_server(
     ready: Callable[[], bool] = lambda: True,
     access: ServerAccess = ANYBODY,
 ) -> Iterator[str]:
-    """Serve the registry's page for as long as the block runs.
+    """Serves the registry's page for as long as the block runs.
 
     Args:
         registry: what the page shows.
@@ -122,72 +70,109 @@ def metrics_server(
         access: who may read it, and how.
 
     Yields:
-        The page's address, with the port that was taken.
+        the page's address, with the port that was taken.
 
     Raises:
-        MetricsAddressError: the address cannot be listened at.
+        ServerAddressError: the address cannot be listened at.
         CertificateError: the certificate or its key cannot be used.
         AuthFileError: the auth file cannot be used.
     """
     auth = None if access.auth_file is None else BasicAuth.of_file(access.auth_file)
-    context = None if access.certificate is None else tls_context(access.certificate, access.key)
-    if auth is not None and context is None and not _is_loopback(host):
+    tls = None if access.certificate is None else tls_context(access.certificate, access.key)
+    if auth is not None and tls is None and not is_loopback(host):
         _log.warning("Passwords for the metrics page travel unencrypted to %s; give a certificate too.", host)
-    try:
-        server = _server_at(host, port, context)
-    except OSError as error:
-        message = (
-            f"The metrics page cannot be served at {host}:{port} ({error.strerror or error}). "
-            "Choose another port, or 0 for any free one."
-        )
-        raise MetricsAddressError(message) from error
-    server.set_app(metrics_app(registry, ready, auth))
-    thread = threading.Thread(target=server.serve_forever, name="springback-metrics", daemon=True)
+    at = open_socket(host, port, what="metrics page")
+    address = server_url("http" if tls is None else "https", host, at.getsockname()[1])
+    with (
+        contextlib.closing(_MetricsApp(registry, ready, auth)) as app,
+        _on_own_thread(http_server(app.build(), at, _LIMITS, tls=tls), "springback-metrics"),
+    ):
+        yield f"{address}/metrics"
+
+
+class _MetricsApp:
+    """The server's answers."""
+
+    def __init__(self, registry: CollectorRegistry, ready: Callable[[], bool], auth: BasicAuth | None) -> None:
+        self._registry = registry
+        self._ready = ready
+        self._auth = auth
+        # One check at a time, apart from the pages: whoever guesses shall not take all of the machine.
+        self._checks = concurrent.futures.ThreadPoolExecutor(1, "springback-password")
+
+    def close(self) -> None:
+        self._checks.shutdown(cancel_futures=True)
+
+    def build(self) -> web.Application:
+        app = web.Application()
+        app.router.add_route("*", "/-/healthy", self._healthy)
+        app.router.add_route("*", "/-/ready", self._is_ready)
+        app.router.add_route("*", "/{path:.*}", self._page)
+        return app
+
+    async def _healthy(self, request: web.Request) -> web.Response:
+        return _say(200, "springback exporter is healthy.")
+
+    async def _is_ready(self, request: web.Request) -> web.Response:
+        if self._ready():
+            return _say(200, "springback exporter is ready.")
+        return _say(503, "springback exporter has not read all readings yet.")
+
+    async def _page(self, request: web.Request) -> web.Response:
+        if not await self._admits(request.headers.get("Authorization")):
+            challenge = {"WWW-Authenticate": 'Basic realm="springback", charset="UTF-8"'}
+            return _say(401, "This page wants a user and a password.", challenge)
+        if request.path != "/metrics":
+            return _say(404, "Metrics are at /metrics.")
+        zipped = gzip_accepted(",".join(request.headers.getall("Accept-Encoding", [])))
+        accept, names = ",".join(request.headers.getall("Accept", [])), request.query.getall("name[]", [])
+        content_type, body = await asyncio.to_thread(self._rendered, accept, names, zipped)
+        headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
+        return web.Response(body=body, headers=headers | ({"Content-Encoding": "gzip"} if zipped else {}))
+
+    async def _admits(self, header: str | None) -> bool:
+        if self._auth is None or self._auth.remembers(header):
+            return True
+        return await asyncio.get_running_loop().run_in_executor(self._checks, self._auth.admits, header)
+
+    def _rendered(self, accept: str, names: list[str], zipped: bool) -> tuple[str, bytes]:
+        encode, content_type = choose_encoder(accept)
+        registry = self._registry.restricted_registry(names) if names else self._registry
+        body = encode(registry)
+        return content_type, gzip.compress(body, _GZIP_LEVEL) if zipped else body
+
+
+def _say(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(status=status, text=f"{text}\n", headers=headers)
+
+
+@contextlib.contextmanager
+def _on_own_thread(service: AbstractAsyncContextManager[None], name: str) -> Iterator[None]:
+    """Holds a service open on a thread and an event loop of its own for as long as the block runs."""
+    started: concurrent.futures.Future[None] = concurrent.futures.Future()
+    stop = asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def hold() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with service:
+            started.set_result(None)
+            await stop.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(hold())
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     try:
-        scheme = "http" if context is None else "https"
-        yield f"{scheme}://{f'[{host}]' if ':' in host else host}:{server.server_port}/metrics"
+        started.result()
+        yield
     finally:
-        server.shutdown()
-        server.server_close()
+        if started.exception() is None:
+            loops[0].call_soon_threadsafe(stop.set)
         thread.join()
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-    request_queue_size = 64
-    tls: ssl.SSLContext | None = None
-
-    def get_request(self) -> tuple[Any, Any]:
-        """Take a connection; hands are shaken on its own thread, so that a silent client holds up no other."""
-        connection, address = super().get_request()
-        if self.tls is not None:
-            connection = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        return connection, address
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up, or does not speak TLS, is none of our errors; anything else is."""
-        error = sys.exc_info()[1]
-        level = logging.DEBUG if isinstance(error, OSError) else logging.ERROR
-        _log.log(level, "A request for metrics from %s failed.", client_address, exc_info=error)
-
-
-class _SilentHandler(WSGIRequestHandler):
-    timeout = _CLIENT_TIMEOUT_S
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged: there is one every few seconds."""
-
-
-def _server_at(host: str, port: int, context: ssl.SSLContext | None) -> _Server:
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    kind = type("_ServerOfFamily", (_Server,), {"address_family": family, "tls": context})
-    server: _Server = kind(address[:2], _SilentHandler)
-    return server
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -37,10 +37,6 @@ class BaselineImportError(StreamError):
     """An import of a baseline was not taken up in time, or its file cannot be read."""
 
 
-class HealthAddressError(StreamError):
-    """The health endpoint cannot listen where it was told to."""
-
-
 class TransientBrokerError(StreamError):
     """The broker did not do what was asked, and may do so later."""
 

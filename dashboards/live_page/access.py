@@ -1,10 +1,6 @@
-"""What stands before the page: no other site may read it through a browser, and where there is a password, it is asked.
+"""Who may see the live page: no other site through a browser, and other machines only with a password.
 
 The cookie of whoever has logged in is signed with a secret that is made anew at every start: a restart asks again.
-
-Where the page is served: a socket of our own, and a password where other machines can see it.
-
-The errors of the live page: what keeps it from being served.
 """
 
 import asyncio
@@ -24,40 +20,11 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from springback.dashboards.errors import DashboardError
+from springback.producers.serving import is_loopback, server_url
 
 
-class LivePageError(DashboardError):
-    """The live page cannot be served; the message says what to do about it."""
-
-
-class LiveAddressError(LivePageError):
-    """The page cannot be served at the address that was given."""
-
-
-class PasswordFileError(LivePageError, ValueError):
+class PasswordFileError(DashboardError, ValueError):
     """The page is to be seen from other machines, and there is no usable password."""
-
-
-def open_socket(host: str, port: int) -> socket.socket:
-    """A listening socket.
-
-    Args:
-        host: a name or address of this machine.
-        port: 0 takes a free one.
-
-    Raises:
-        LiveAddressError: it cannot be listened at.
-    """
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        reason = str(error.strerror or error).partition(" (while ")[0]  # the standard library adds the address
-        message = (
-            f"The live page cannot be served at {host}:{port} ({reason}). "
-            "Choose another port with --port, or 0 for any free one."
-        )
-        raise LiveAddressError(message) from error
 
 
 def page_url(listening: socket.socket, scheme: str) -> str:
@@ -65,21 +32,7 @@ def page_url(listening: socket.socket, scheme: str) -> str:
     host, port = listening.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "::1" if ":" in host else "127.0.0.1"
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server there.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return f"{server_url(scheme, host, port)}/"
 
 
 def read_password(host: str, file: Path | None) -> str | None:

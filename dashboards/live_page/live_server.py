@@ -12,14 +12,14 @@ import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
 
-from springback.dashboards.live_page.access import LoginGate, is_loopback, page_url
+from springback.dashboards.live_page.access import LoginGate, page_url
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.dashboards.live_page.live_sink import LiveSink, run_on_own_thread
 from springback.dashboards.live_page.pages import LivePages
+from springback.producers.serving import is_loopback, tls_context
 from springback.sinks.broker_lag import BrokerLag, watch_lag
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
 from springback.sinks.sink_runner import ReadingTopics, SinkRunner
-from springback.sinks.tls_files import tls_context
 from springback.stream_processors.service.run import run_until, write_ready_file
 from springback.stream_processors.settings import WorkerSettings
 

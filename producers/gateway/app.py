@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +12,6 @@ from prometheus_client import generate_latest
 
 from springback.producers.contract.columns import without_lone_surrogates
 from springback.producers.contract.schema import frame_schema
-from springback.producers.gateway.connection_guard import ConnectionGuard
 from springback.producers.gateway.errors import RequestRefusedError
 from springback.producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED, KafkaDelivery
 from springback.producers.gateway.metrics import GatewayMetrics
@@ -27,11 +26,10 @@ from springback.producers.gateway.request_bodies import (
     admit,
     frames_in,
 )
+from springback.producers.http_server import Handler
 
 IN_A_THREAD_BYTES = 64 * 1024
 """A larger body is looked at in a thread, so that nobody else waits for that."""
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 WAIT_FOR_ROOM_S, WAIT_FOR_KAFKA_S = 1, 2
 OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
@@ -79,7 +77,6 @@ class GatewayApp:
         self._budget = ByteBudget(options.most_pending_bytes)
         self._schema = msgspec.json.encode(frame_schema())
         self.draining = False
-        self.guard: ConnectionGuard | None = None
 
     def build(self) -> web.Application:
         """The application for aiohttp."""
@@ -97,8 +94,6 @@ class GatewayApp:
         return app
 
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if self.guard is not None:
-            self.guard.request_begins(request.transport)
         answer: web.StreamResponse
         try:
             self._check_token(request)
@@ -108,9 +103,6 @@ class GatewayApp:
         except web.HTTPException as error:
             allowed = {name: value for name, value in error.headers.items() if name == "Allow"}
             answer = _json(error.status, _no_such_thing(error), allowed)
-        finally:
-            if self.guard is not None:
-                self.guard.request_ends(request.transport)
         if answer.status in (400, 401, 408, 413, 415, 429) or self.draining:
             answer.force_close()  # its body may not have been read
         known = request.match_info.route.resource

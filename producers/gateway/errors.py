@@ -7,10 +7,6 @@ class GatewayOptionsError(ProducerError, ValueError):
     """The gateway cannot be started as it was asked to."""
 
 
-class GatewayAddressError(ProducerError):
-    """The gateway cannot listen where it was asked to."""
-
-
 class RequestRefusedError(ProducerError):
     """Nothing of a request was taken.
 

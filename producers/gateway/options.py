@@ -1,6 +1,5 @@
 """What the gateway is told at its start, and what it refuses to do."""
 
-import ipaddress
 import logging
 import ssl
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import msgspec
 
 from springback.producers.gateway.errors import GatewayOptionsError
+from springback.producers.serving import is_loopback
 
 log = logging.getLogger(__name__)
 
@@ -70,18 +70,6 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
             log.warning("the token and the frames travel as plain text to %s; use --tls-certificate", self.host)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address.
-
-    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "robots.example")]
-    [True, True, True, False, False]
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def read_token(file: Path) -> str:
     """The token in a file, without the blanks around it.
 
@@ -102,20 +90,3 @@ def read_token(file: Path) -> str:
     if file.stat().st_mode & 0o077:
         log.warning("the token file %s can be read by others; chmod 600 it", file)
     return token
-
-
-def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
-    """The TLS context of a server with this certificate.
-
-    Raises:
-        GatewayOptionsError: the certificate or its key cannot be used.
-    """
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(certificate, key)
-    except OSError as error:  # ssl.SSLError is one
-        message = (
-            f"the certificate {str(certificate)!r} with the key {str(key or certificate)!r} cannot be used: {error}"
-        )
-        raise GatewayOptionsError(message) from error
-    return context

@@ -70,7 +70,7 @@ def run_judge(settings: WorkerSettings, ready_file: Path | None = None) -> None:
     Raises:
         SettingsError: no endpoint or model is named, or the key cannot be read.
         TopicMismatchError: the topics have other partitions than the settings say.
-        HealthAddressError: the health endpoint cannot listen where the settings say.
+        ServerAddressError: the health endpoint cannot listen where the settings say.
     """
     asyncio.run(_until_signalled(settings, ready_file))
 

@@ -1,11 +1,8 @@
-"""Whether the worker lives and is ready: what it says of itself, and a small endpoint on loopback that says it.
+"""Whether a process lives and is ready, and its metrics: what it says of itself, and the endpoint that says it.
 
-`GET /live` answers 200 while the worker runs; `GET /ready` 200 once its partitions are assigned, its tables recovered
-and the baselines read, else 503. Both answer with the same JSON. `GET /metrics` answers with metrics for Prometheus.
-
-The metrics that a process serves of itself, as Prometheus scrapes them: numbers in, a page out.
-
-The page is computed when it is asked for, on the event loop that the numbers live on: nothing is kept twice.
+`GET /live` answers 200 while the process runs; `GET /ready` 200 once a worker's partitions are assigned, its tables
+recovered and the baselines read, else 503. Both answer with the same JSON. `GET /metrics` answers with metrics for
+Prometheus. All is computed when it is asked for, on the event loop that the numbers live on: nothing is kept twice.
 """
 
 import asyncio
@@ -16,15 +13,21 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+from aiohttp import web
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
-from springback.stream_processors.errors import HealthAddressError, RecoveryTimeoutError
+from springback.producers.http_server import ConnectionLimits, http_server
+from springback.producers.serving import open_socket, server_url
+from springback.stream_processors.errors import RecoveryTimeoutError
 from springback.stream_processors.metrics.spec import MetricSpec
 
-_REQUEST_TIMEOUT_S = 5.0
-_LARGEST_REQUEST_BYTES = 8192
+_LIMITS = ConnectionLimits(most_connections=100, silence_s=5.0, request_s=5.0, most_request_bytes=8192)
+_OTHER_PORT = (
+    "Give each worker and judge of a machine a port of its own (health_port, SPRINGBACK_HEALTH_PORT), or 0 for any "
+    "free one."
+)
 _WATCH_INTERVAL_S = 0.2
 _log = logging.getLogger(__name__)
 
@@ -62,7 +65,7 @@ class Readiness:
         self._since = clock()
 
     def check(self) -> list[str]:
-        """Look again. Returns what is missing.
+        """Looks again. Returns what is missing.
 
         Raises:
             RecoveryTimeoutError: the worker has not been ready for longer than its bound.
@@ -82,7 +85,7 @@ class Readiness:
         return missing
 
     async def watch(self, on_ready: Callable[[], None]) -> None:
-        """Look again and again; `on_ready` is called whenever the worker has become ready.
+        """Looks again and again; `on_ready` is called whenever the worker has become ready.
 
         Raises:
             RecoveryTimeoutError: as `check`.
@@ -100,7 +103,7 @@ class Readiness:
 async def health_endpoint(
     host: str, port: int, report: Callable[[], dict[str, Any]], metrics: RenderMetrics | None = None
 ) -> AsyncIterator[str]:
-    """Serve the report, and the metrics if there are any, while the block lasts; its address is the block's value.
+    """Serves the report, and the metrics if there are any, for as long as the block runs.
 
     Args:
         host: where to listen.
@@ -108,68 +111,49 @@ async def health_endpoint(
         report: must have the key `ready`.
         metrics: renders the metrics page.
 
+    Yields:
+        the endpoint's address.
+
     Raises:
-        HealthAddressError: the address cannot be listened at.
+        ServerAddressError: the address cannot be listened at.
     """
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            async with asyncio.timeout(_REQUEST_TIMEOUT_S):
-                request = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_response(request, report, metrics))
-                await writer.drain()
-        writer.close()
-
-    try:
-        server = await asyncio.start_server(answer, host, port, limit=_LARGEST_REQUEST_BYTES)
-    except OSError as error:
-        message = (
-            f"The health endpoint cannot listen at {host}:{port} ({error.strerror or error}). Give each worker and "
-            "judge of a machine a port of its own (health_port, SPRINGBACK_HEALTH_PORT), or 0 for any free one."
-        )
-        raise HealthAddressError(message) from error
-    async with server:
-        address, bound_port = server.sockets[0].getsockname()[:2]
-        yield f"http://{f'[{address}]' if ':' in address else address}:{bound_port}/"
+    at = open_socket(host, port, what="health endpoint", remedy=_OTHER_PORT)
+    address, taken = at.getsockname()[:2]
+    async with http_server(_health_app(report, metrics), at, _LIMITS):
+        yield f"{server_url('http', address, taken)}/"
 
 
-def _response(request: bytes, report: Callable[[], dict[str, Any]], metrics: RenderMetrics | None) -> bytes:
-    head, *headers = request.split(b"\r\n")
-    method, _, rest = head.partition(b" ")
-    path = rest.partition(b" ")[0].partition(b"?")[0]
-    if method not in (b"GET", b"HEAD"):
-        return _json("405 Method Not Allowed", {"error": "only GET"})
-    try:
-        response = _page(path, _accepted(headers), report, metrics)
-    except Exception:
-        _log.exception("health_failed")  # a fault of ours: the worker itself goes on
-        response = _json("500 Internal Server Error", {"error": "a fault of springback: its log has it"})
-    return response if method == b"GET" else response.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+def _health_app(report: Callable[[], dict[str, Any]], metrics: RenderMetrics | None) -> web.Application:
+    def page(request: web.Request) -> web.Response:
+        if request.method not in ("GET", "HEAD"):
+            return _json(405, {"error": "only GET"})
+        if request.path in ("/", "/live"):
+            return _json(200, report())
+        if request.path == "/ready":
+            found = report()
+            return _json(200 if found["ready"] else 503, found)
+        if request.path == "/metrics" and metrics is not None:
+            content_type, body = metrics(",".join(request.headers.getall("Accept", [])))
+            return web.Response(body=body, headers={"Content-Type": content_type})
+        return _json(404, {"error": "expected /live, /ready or /metrics"})
+
+    async def answer(request: web.Request) -> web.Response:
+        try:
+            response = page(request)
+        except Exception:
+            _log.exception("health_failed")  # a fault of ours: the worker itself goes on
+            response = _json(500, {"error": "a fault of springback: its log has it"})
+        response.force_close()
+        return response
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    return app
 
 
-def _page(path: bytes, accept: str, report: Callable[[], dict[str, Any]], metrics: RenderMetrics | None) -> bytes:
-    if path in (b"/", b"/live"):
-        return _json("200 OK", report())
-    if path == b"/ready":
-        found = report()
-        return _json("200 OK" if found["ready"] else "503 Service Unavailable", found)
-    if path == b"/metrics" and metrics is not None:
-        return _http("200 OK", *metrics(accept))
-    return _json("404 Not Found", {"error": "expected /live, /ready or /metrics"})
-
-
-def _accepted(headers: Sequence[bytes]) -> str:
-    fields = (header.partition(b":") for header in headers)
-    return ",".join(value.decode("latin-1") for name, _, value in fields if name.lower() == b"accept")
-
-
-def _json(status: str, content: dict[str, Any]) -> bytes:
-    return _http(status, "application/json", msgspec.json.encode(content) + b"\n")
-
-
-def _http(status: str, content_type: str, body: bytes) -> bytes:
-    head = (f"HTTP/1.1 {status}", f"Content-Type: {content_type}", f"Content-Length: {len(body)}", "Connection: close")
-    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+def _json(status: int, content: dict[str, Any]) -> web.Response:
+    body = msgspec.json.encode(content) + b"\n"
+    return web.Response(status=status, body=body, content_type="application/json")
 
 
 class Measurement(NamedTuple):

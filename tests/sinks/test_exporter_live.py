@@ -16,7 +16,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from prometheus_client.parser import text_string_to_metric_families
 
-from springback.sinks.errors import MetricsAddressError
+from springback.producers.errors import ServerAddressError
 from springback.sinks.exporter import export_readings
 from springback.sinks.sink_runner import ReadingTopics
 from springback.stream_processors.topics import declare_topics
@@ -222,7 +222,7 @@ def test_a_broker_that_is_away_is_waited_for_and_shown(until: Until) -> None:
 def test_a_port_that_is_taken_is_told_with_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        with pytest.raises(MetricsAddressError, match=rf"127\.0\.0\.1:{port}.*[Cc]hoose another port"):
+        with pytest.raises(ServerAddressError, match=rf"127\.0\.0\.1:{port}.*[Cc]hoose another port"):
             asyncio.run(export_readings("127.0.0.1:1", asyncio.Event(), port=port))
 
 

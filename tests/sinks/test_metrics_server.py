@@ -13,7 +13,8 @@ from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from springback.sinks.errors import AuthFileError, CertificateError
+from springback.producers.errors import CertificateError
+from springback.sinks.errors import AuthFileError
 from springback.sinks.metrics_server import ServerAccess, metrics_server
 from tests.sinks.certificates import self_signed
 

@@ -44,8 +44,9 @@ def gateway(
     Example: springback gateway, then
     curl -H 'Content-Type: application/json' --data-binary @frame.json http://127.0.0.1:8090/v1/frames
     """
-    from springback.producers.gateway.options import GatewayOptions, read_token, tls_context
+    from springback.producers.gateway.options import GatewayOptions, read_token
     from springback.producers.gateway.server import serve_gateway
+    from springback.producers.serving import tls_context
     from springback.stream_processors.service.run import configure_logging, run_until_signalled, write_ready_file
 
     if tls_key is not None and tls_certificate is None:

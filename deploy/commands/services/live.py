@@ -47,8 +47,9 @@ def live(
 
     Example: springback live, then open http://127.0.0.1:9460/
     """
-    from springback.dashboards.live_page.access import open_socket, read_password
+    from springback.dashboards.live_page.access import read_password
     from springback.dashboards.live_page.live_server import TlsFiles, serve_live_page
+    from springback.producers.serving import open_socket
     from springback.sinks.fleet.agent_state import StateTimes
     from springback.stream_processors.service.run import configure_logging, run_until_signalled
 
@@ -58,7 +59,7 @@ def live(
     configure_logging()
     chosen = stream_settings(broker, prefix, settings)
     password = read_password(host, password_file)
-    listening = open_socket(host, port)
+    listening = open_socket(host, port, what="live page")
     run_until_signalled(
         lambda stop: serve_live_page(
             chosen,

@@ -90,7 +90,7 @@ def test_a_port_that_is_taken_is_told(capsys: pytest.CaptureFixture[str]) -> Non
         port = str(taken.getsockname()[1])
         assert cli.main(["gateway", "--broker", "127.0.0.1:1", "--port", port]) == 1
     told = capsys.readouterr().err
-    assert f"cannot listen at 127.0.0.1:{port} (Address already in use). Choose another port" in told
+    assert f"The gateway cannot be served at 127.0.0.1:{port} (Address already in use). Choose another port" in told
 
 
 @pytest.mark.broker

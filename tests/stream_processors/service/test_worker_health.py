@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from springback.stream_processors.errors import HealthAddressError
+from springback.producers.errors import ServerAddressError
 from springback.stream_processors.metrics.services import WORKER_METRICS, WORKER_READY
+from springback.stream_processors.service import health
 from springback.stream_processors.service.health import (
     Measurement,
     MetricsPage,
@@ -93,7 +94,7 @@ def test_metrics_are_served_in_the_format_asked_for(header: str, content_type: s
 
 
 def test_a_head_has_no_body() -> None:
-    ((status, headers, body),) = answers("HEAD /live HTTP/1.1")
+    ((status, headers, body),) = answers("HEAD /live HTTP/1.1\r\nHost: x")
     assert (status, body) == (200, b"")
     assert int(headers["Content-Length"]) > 0
 
@@ -103,10 +104,30 @@ def test_a_fault_is_logged_and_answered_and_the_next_request_too(caplog: pytest.
         message = "no such number"
         raise ValueError(message)
 
-    first, second = answers("GET /ready HTTP/1.1", "GET /metrics HTTP/1.1", report=faulty, metrics=page())
+    first, second = answers(
+        "GET /ready HTTP/1.1\r\nHost: x", "GET /metrics HTTP/1.1\r\nHost: x", report=faulty, metrics=page()
+    )
     assert (first[0], second[0]) == (500, 200)
     assert "no such number" in caplog.text
     assert b"no such number" not in first[2]
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /live HTTP/1.1\r\n", b"GET /live HTTP/1.1\r\n" + b"x: y\r\n" * 2000])
+def test_who_sends_no_whole_request_or_too_much_is_cut(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_LIMITS", health._LIMITS._replace(silence_s=0.2))
+
+    async def scenario() -> bytes:
+        async with health_endpoint("127.0.0.1", 0, unready) as address:
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rstrip("/").rpartition(":")[2]))
+            writer.write(sent)
+            try:
+                return await reader.read()
+            except ConnectionResetError:
+                return b""
+            finally:
+                writer.close()
+
+    assert asyncio.run(scenario()) == b""
 
 
 def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
@@ -117,7 +138,7 @@ def test_a_port_that_is_taken_is_named_with_what_to_do() -> None:
             async with health_endpoint("127.0.0.1", port, unready):
                 pass
 
-        with pytest.raises(HealthAddressError, match=rf"127.0.0.1:{port} .*in use.*SPRINGBACK_HEALTH_PORT"):
+        with pytest.raises(ServerAddressError, match=rf"127.0.0.1:{port} .*in use.*SPRINGBACK_HEALTH_PORT"):
             asyncio.run(scenario())
 
 
