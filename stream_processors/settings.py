@@ -43,8 +43,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         recovery_bound_s: longest time to become ready; after it the worker ends with an error.
         baseline_refresh_s: shortest time between two materialisations of changed baselines.
         frozen_baseline: a baseline file to score by instead of the live baselines; empty for the live ones.
-        value_model: a value network (`springback fit-value`) to value states by, instead of the mean return by anchor;
-            empty for the latter. All workers of one application must agree.
+        value_model: what values states: a value network (a file of `springback fit-value`), the name of a third
+            party's model, or `anchor`, the mean return by anchor; empty for the latter. All workers of one application
+            must agree.
         data_directory: where Faust keeps its own files; empty for a temporary one.
         health_host: where the health endpoint and the metrics page listen.
         health_port: their port, another one for each worker of a machine; 0 takes a free one.

@@ -99,14 +99,12 @@ BaselineOption = Annotated[
 ]
 
 ValueModelOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--value-model",
-        metavar="MODEL",
-        exists=True,
-        dir_okay=False,
-        help="Value states by this network (springback fit-value) instead of by the mean return at their anchor. A "
-        "baseline that is given must have been learned with it.",
+        metavar="FILE|NAME",
+        help="Value states by this network (springback fit-value) or installed model (`springback sources` lists "
+        "them) instead of by the mean return at their anchor. A baseline that is given must have been learned with it.",
     ),
 ]
 
@@ -169,15 +167,15 @@ RecordingsArgument = Annotated[
 ]
 
 
-def read_value_option(file: Path | None) -> "ValueModel | None":
-    """The value network that the option names; None where it names none.
+def read_value_option(name: str | None) -> "ValueModel | None":
+    """The value model that the option names; None for the mean return by anchor.
 
     Raises:
-        SettingsError: the file holds none.
+        SettingsError: there is no such model, or it cannot be used.
     """
-    from springback.stream_processors.value_models import read_value_model
+    from springback.stream_processors.value_models import find_value_model
 
-    return None if file is None else read_value_model(file, "--value-model")
+    return find_value_model(name or "", "--value-model")
 
 
 def read_mapping_option(name_or_file: str | None, files: Sequence[Path] = ()) -> "SignalMapping | None":

@@ -1,40 +1,69 @@
-"""The same reducers without Kafka: offline evaluation of recordings, and the oracle that the stream is tested against.
+"""Offline evaluation: the reducers of the stream over recordings, without Kafka. The stream is tested against it.
 
-Offline, with no baseline given, the reference successes are gone through three times before anything is scored: they
-teach the cells, then, scored by those, alarm bounds and returns, and then, with values, the stability covariance. So
+With no baseline given, the reference successes are gone through three times before anything is scored: first they
+teach the cells; then, scored by those, alarm bounds and returns; and then, with values, the stability covariance. So
 the order of episodes plays no part. Advantages are exact to the episode's end, where the stream takes a fixed lag.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
+from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from springback.producers.contract.frame import StepFrame
+from springback.producers.mapping.signal_mapping import SignalMapping, load_mapping
+from springback.producers.recordings.any_format import Progress, RecordedFrames, check_without_mapping
+from springback.producers.recordings.step_frames import ReportUnreadable, log_unreadable
+from springback.stream_processors.errors import SettingsError, StreamError
 from springback.stream_processors.intake.step_table import ArrivedFrame, RejectedRow
 from springback.stream_processors.intake.validation import tabulate
+from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
+from springback.stream_processors.resilience.baseline.codec import BaselineFormatError, load_baseline
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
 from springback.stream_processors.resilience.baseline.stage_baseline import EpisodeContribution, StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
-from springback.stream_processors.resilience.readings import AgentStatus, EpisodeBegun, EpisodeSummary, WindowReading
+from springback.stream_processors.resilience.families.family_aggregate import aggregate, in_order, monitors
+from springback.stream_processors.resilience.readings import (
+    AgentStatus,
+    EpisodeBegun,
+    EpisodeKey,
+    EpisodeSummary,
+    FamilyReading,
+    WindowReading,
+)
 from springback.stream_processors.resilience.stability.value_function import ValueModel
 from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
+from springback.stream_processors.value_models import find_value_model
 
 BATCH_FRAMES = 512
 LEARNING_PASSES = 3
 YEAR_2000_S, YEAR_2100_S = 946_684_800.0, 4_102_444_800.0
 
 
-@dataclass(slots=True)
-class Evaluation:
-    """What a recording comes to. `windows` holds the closed ones alone, in the order in which they closed.
+class NoFramesError(StreamError, ValueError):
+    """There is not one step frame in the recordings that were given."""
 
-    `statuses` holds the last one of each agent. What the recording leaves open is closed as aborted at its end.
+
+@dataclass
+class Evaluation:
+    """What recordings come to. What they leave open is closed as aborted at their end.
+
+    Attributes:
+        config: the settings that it was made with.
+        baseline: what the steps were scored by.
+        begun: the beginnings of the episodes.
+        summaries: the episodes, in the order in which they ended.
+        windows: the closed rebound windows, in the order in which they closed.
+        statuses: the last status of each agent.
+        rejected: the rows that could not be used.
     """
 
+    config: ResilienceConfig
     baseline: StageBaseline
     begun: list[EpisodeBegun] = field(default_factory=list)
     summaries: list[EpisodeSummary] = field(default_factory=list)
@@ -42,8 +71,78 @@ class Evaluation:
     statuses: list[AgentStatus] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
 
+    @cached_property
+    def families(self) -> list[FamilyReading]:
+        """What each family, method and version withstands: stability, margins, stress capacity, navigation."""
+        return aggregate(in_order(self.begun, self.summaries), self.config.aggregate)
+
+    @cached_property
+    def contract_margins(self) -> dict[EpisodeKey, float]:
+        """The monitor m_i (equation 7) of each episode that was seen to end: below 0, it broke its contract."""
+        return monitors(self.summaries, self.config.aggregate)
+
+    @cached_property
+    def document(self) -> EvaluationJson:
+        """Tables and episodes, as `springback evaluate --json` writes them."""
+        return evaluation_json(self.summaries, self.windows, self.families, self.contract_margins)
+
+    def json(self) -> bytes:
+        """The document as JSON, indented."""
+        return msgspec.json.format(msgspec.json.encode(self.document), indent=1)
+
 
 def evaluate(
+    *paths: str | Path,
+    mapping: SignalMapping | str | Path | None = None,
+    baseline: StageBaseline | str | Path | None = None,
+    value_model: ValueModel | str | Path | None = None,
+    config: ResilienceConfig | None = None,
+    report_unreadable: ReportUnreadable = log_unreadable,
+    progress: Progress = lambda source, share: None,
+) -> Evaluation:
+    """Evaluates recordings: recovery costs, rebound windows, and what stress families withstand.
+
+    The figures are those that the stream finds on the same episodes.
+
+    >>> from importlib.resources import files
+    >>> found = evaluate(str(files("springback.producers") / "recordings" / "habitat_twins.frames.jsonl.gz"))
+    >>> len(found.summaries), [reading.family for reading in found.families]
+    (240, ['navigation'])
+
+    Args:
+        paths: files, or folders of ROS 2 bags and LeRobot datasets; several are one input; `-` is standard input.
+        mapping: which field is which signal, for recordings of other formats than step frames: a mapping, its file, or
+            the name of one that comes with springback.
+        baseline: what to score by: a baseline, or a file of `springback baseline export`; learned from the reference
+            episodes of the recordings themselves if None.
+        value_model: what values states: a model, or what `find_value_model` knows by name; by anchor if None.
+        config: settings of the core; the defaults if None.
+        report_unreadable: called for each part of a recording that cannot be read.
+        progress: told how far the reading of recordings with a mapping is.
+
+    Raises:
+        NoFramesError: the recordings hold no step frame.
+        MappingError: the mapping cannot be used, or a recording needs one.
+        SettingsError: the baseline or the value model cannot be used.
+        OSError: a recording cannot be opened.
+    """
+    settings = config or ResilienceConfig()
+    given = baseline if baseline is None or isinstance(baseline, StageBaseline) else _read_baseline(baseline, settings)
+    model = find_value_model(str(value_model)) if isinstance(value_model, str | Path) else value_model
+    known = load_mapping(mapping) if isinstance(mapping, str | Path) else mapping
+    if known is None:
+        for path in paths:
+            check_without_mapping(Path(path))
+    frames = RecordedFrames(paths, report_unreadable, known, progress)
+    if next(iter(frames), None) is None:
+        message = "there is no step frame in what was given"
+        if known is None:
+            message += "; recordings of other kinds need a mapping (--mapping)"
+        raise NoFramesError(message)
+    return evaluate_frames(frames, settings, given, model=model)
+
+
+def evaluate_frames(
     frames: Iterable[StepFrame],
     config: ResilienceConfig,
     baseline: StageBaseline | None = None,
@@ -52,14 +151,14 @@ def evaluate(
     *,
     lagged: bool = False,
 ) -> Evaluation:
-    """Run the reducers over recorded frames.
+    """Evaluates step frames that are at hand.
 
     Args:
-        frames: the recording; gone through four times where the baseline is learned from it.
+        frames: the frames; gone through four times where the baseline is learned from them.
         config: settings of the core.
-        baseline: what to score by; None learns it from the recording itself.
+        baseline: what to score by; learned from the frames themselves if None.
         batch_frames: frames taken at a time; changes no result.
-        model: values states; None for the mean returns by anchor.
+        model: what values states; the mean returns by anchor if None.
         lagged: take advantages with the stream's lag instead of exactly.
 
     Raises:
@@ -67,7 +166,7 @@ def evaluate(
     """
     learned = learn_baseline(frames, config, batch_frames, model) if baseline is None else baseline
     ready = materialise(learned, config.baseline, config.window.fixed_bounds())
-    evaluation = Evaluation(learned)
+    evaluation = Evaluation(config, learned)
     scoring = config if lagged else exact(config)
     latest: dict[tuple[str, str], AgentStatus] = {}
     for outputs, rejected in run(frames, ready, scoring, batch_frames, model):
@@ -78,11 +177,6 @@ def evaluate(
         evaluation.rejected += rejected
     evaluation.statuses = list(latest.values())
     return evaluation
-
-
-def exact(config: ResilienceConfig) -> ResilienceConfig:
-    """The same settings, with advantages exact to the episode's end."""
-    return msgspec.structs.replace(config, stability=msgspec.structs.replace(config.stability, lag=0))
 
 
 def learn_baseline(
@@ -102,8 +196,18 @@ def learn_baseline(
     learned = StageBaseline(grid=config.grid)
     for _ in range(LEARNING_PASSES):
         ready = materialise(learned, config.baseline, config.window.fixed_bounds())
-        learned = _learned(run(frames, ready, exact(config), batch_frames, model), config)
+        contributions: list[EpisodeContribution] = []
+        for outputs, _rejected in run(frames, ready, exact(config), batch_frames, model):
+            contributions += outputs.contributions
+        learned = StageBaseline(grid=config.grid)
+        for contribution in contributions:
+            learned.add(contribution, config.baseline)
     return learned
+
+
+def exact(config: ResilienceConfig) -> ResilienceConfig:
+    """The same settings, with advantages exact to the episode's end."""
+    return msgspec.structs.replace(config, stability=msgspec.structs.replace(config.stability, lag=0))
 
 
 def run(
@@ -113,25 +217,13 @@ def run(
     batch_frames: int = BATCH_FRAMES,
     model: ValueModel | None = None,
 ) -> Iterator[tuple[TrackerOutputs, list[RejectedRow]]]:
-    """Track all frames with one fixed baseline, batch by batch; what is still open at the end is closed as aborted."""
+    """Tracks all frames by one fixed baseline, batch by batch; what is still open at the end is closed as aborted."""
     tracker, state = EpisodeTracker(config, model), TrackerState()
     arrived = arrivals(frames)
     while batch := list(islice(arrived, batch_frames)):
         table = tabulate(batch)
         yield tracker.track(table, [state] * len(batch), baseline), table.rejected
     yield tracker.close_idle(state, now_s=float("inf")), []
-
-
-def _learned(
-    results: Iterable[tuple[TrackerOutputs, Sequence[RejectedRow]]], config: ResilienceConfig
-) -> StageBaseline:
-    contributions: list[EpisodeContribution] = []
-    for outputs, _ in results:
-        contributions += outputs.contributions
-    baseline = StageBaseline(grid=config.grid)
-    for contribution in contributions:
-        baseline.add(contribution, config.baseline)
-    return baseline
 
 
 def arrivals(frames: Iterable[StepFrame]) -> Iterator[ArrivedFrame]:
@@ -142,3 +234,18 @@ def arrivals(frames: Iterable[StepFrame]) -> Iterator[ArrivedFrame]:
         if isinstance(times, np.ndarray) and len(times) and YEAR_2000_S <= times[-1] <= YEAR_2100_S:
             now_s = float(times[-1])
         yield ArrivedFrame(frame, now_s)
+
+
+def _read_baseline(file: str | Path, config: ResilienceConfig) -> StageBaseline:
+    try:
+        baseline = load_baseline(Path(file).read_bytes())
+    except OSError as error:
+        message = f"baseline: cannot read {str(file)!r} ({error.strerror})."
+        raise SettingsError(message) from error
+    except BaselineFormatError as error:
+        message = f"baseline {str(file)!r}: {error}."
+        raise SettingsError(message) from error
+    if baseline.grid != config.grid:
+        message = f"baseline {str(file)!r} was learned with the grid {baseline.grid}, the settings have {config.grid}."
+        raise SettingsError(message)
+    return baseline

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import faust
@@ -25,7 +24,7 @@ from springback.stream_processors.topics import (
     SUMMARIES,
     topic_name,
 )
-from springback.stream_processors.value_models import read_value_model
+from springback.stream_processors.value_models import find_value_model
 from springback.stream_processors.worker.baselines import BaselineSource
 from springback.stream_processors.worker.port import FaustPort, PartitionedTable
 
@@ -59,10 +58,10 @@ def add_stages(
         on_failure: told of the exception that an agent died of.
 
     Raises:
-        SettingsError: the value model's file cannot be read, or holds none.
+        SettingsError: the value model cannot be found or used.
     """
     config = settings.resilience
-    model = read_value_model(Path(settings.value_model), "value_model") if settings.value_model else None
+    model = find_value_model(settings.value_model)
     tracker = TrackSteps(config, baselines.current, model)
     learner, families = LearnBaselines(config.baseline), AggregateFamilies(config.aggregate)
     stages = Stages(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from springback.producers.contract.frame import StepFrame
-from springback.stream_processors.offline.evaluation import Evaluation, evaluate
+from springback.stream_processors.offline.evaluation import Evaluation, evaluate_frames
 from springback.stream_processors.resilience.config import ResilienceConfig
 
 REFERENCES, DISTURBED = 4, 2
@@ -33,7 +33,7 @@ def cycles(episode: int) -> Iterator[dict[str, Any]]:
 
 def evaluated(frames: Iterable[StepFrame]) -> Evaluation:
     """What the frames come to, by a baseline learned of their own references."""
-    return evaluate(list(frames), ResilienceConfig())
+    return evaluate_frames(list(frames), ResilienceConfig())
 
 
 def assert_departed_and_recovered(evaluation: Evaluation) -> None:

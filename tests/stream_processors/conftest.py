@@ -18,7 +18,7 @@ import pytest
 from springback.producers.contract.codec import encode_msgpack
 from springback.producers.contract.frame import StepFrame
 from springback.producers.recordings.step_frames import read_frames
-from springback.stream_processors.offline.evaluation import Evaluation, evaluate
+from springback.stream_processors.offline.evaluation import Evaluation, evaluate_frames
 from springback.stream_processors.resilience.baseline.codec import dump_baseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeSummary, Reading, WindowReading, decode_reading
@@ -204,8 +204,8 @@ def recorded() -> Recorded:
     one = [found.frame for found in read_frames([RECORDING])]
     frames = [renamed(frame, f"{fleet}-") for frame in one for fleet in "abcdef"]
     config = ResilienceConfig()
-    baseline = evaluate(one, config).baseline
-    return Recorded(frames, evaluate(frames, config, baseline, lagged=True), dump_baseline(baseline))
+    baseline = evaluate_frames(one, config).baseline
+    return Recorded(frames, evaluate_frames(frames, config, baseline, lagged=True), dump_baseline(baseline))
 
 
 def renamed(frame: StepFrame, prefix: str) -> StepFrame:

@@ -1,7 +1,10 @@
-"""A value network named in the settings, and in the first stage."""
+"""The value model that a setting names: a file, a third party's, the anchors; and a network in the first stage."""
 
+import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from springback.producers.contract.codec import encode_msgpack
 from springback.stream_processors.errors import SettingsError
 from springback.stream_processors.exact.port import StageEvent
 from springback.stream_processors.offline.evaluation import learn_baseline
+from springback.stream_processors.resilience.anchor import Floats
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeSummary, decode_reading
 from springback.stream_processors.resilience.stability.network_value import (
@@ -18,10 +22,11 @@ from springback.stream_processors.resilience.stability.network_value import (
     dump_network,
     input_width,
 )
+from springback.stream_processors.resilience.stability.value_function import StateFeatures
 from springback.stream_processors.settings import load_settings
 from springback.stream_processors.stages.track_steps import TrackSteps
 from springback.stream_processors.topics import SUMMARIES
-from springback.stream_processors.value_models import read_value_model
+from springback.stream_processors.value_models import ENTRY_POINT_GROUP, find_value_model, named_value_models
 from tests.stream_processors.frame_builders import START_S, frame_of, nominal_rows, ready
 
 
@@ -36,17 +41,98 @@ def test_the_setting_names_a_file(tmp_path: Path) -> None:
     path = tmp_path / "clean.value"
     path.write_bytes(dump_network(network()))
     settings = load_settings(environment={"SPRINGBACK_VALUE_MODEL": str(path)})
-    assert dump_network(read_value_model(Path(settings.value_model), "value_model")) == path.read_bytes()
+    found = find_value_model(settings.value_model)
+    assert isinstance(found, NetworkValues)
+    assert dump_network(found) == path.read_bytes()
     assert load_settings(environment={}).value_model == ""
 
 
+@pytest.mark.parametrize("name", ["", "anchor"])
+def test_the_anchors_are_the_default(name: str) -> None:
+    assert find_value_model(name) is None
+
+
 def test_a_file_that_is_none_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"value_model: cannot read .*No such file"):
-        read_value_model(tmp_path / "none", "value_model")
+    with pytest.raises(SettingsError, match=r"value_model: cannot read .*No such file.* models anchor\."):
+        find_value_model(str(tmp_path / "none"))
     path = tmp_path / "other"
     path.write_bytes(b"{}")
     with pytest.raises(SettingsError, match=r"value_model .*other': no value network"):
-        read_value_model(path, "value_model")
+        find_value_model(str(path))
+
+
+class Half:
+    """A value model of a third party."""
+
+    def values(self, states: StateFeatures) -> Floats:
+        return np.full(len(states.progress), 0.5)
+
+
+def half() -> Half:
+    return Half()
+
+
+HALF = Half()
+NOTHING = "no model"
+
+
+def broken() -> Half:
+    message = "no weights"
+    raise RuntimeError(message)
+
+
+@pytest.fixture
+def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Installs a distribution with the given entry points, which lead to a module with the models of this file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    module = ModuleType("third_party_models")
+    vars(module).update(Half=Half, half=half, HALF=HALF, NOTHING=NOTHING, broken=broken)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    def install(distribution: str, **entries: str) -> None:
+        folder = tmp_path / f"{distribution}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        lines = [f"{name} = third_party_models:{place}" for name, place in entries.items()]
+        (folder / "entry_points.txt").write_text("\n".join([f"[{ENTRY_POINT_GROUP}]", *lines]))
+
+    return install
+
+
+def test_a_third_partys_model_is_found_by_name(third_party: Callable[..., None], tmp_path: Path) -> None:
+    third_party("half-models", by_class="Half", by_function="half", by_object="HALF")
+    for name in ("by_class", "by_function", "by_object"):
+        assert isinstance(find_value_model(name), Half)
+    assert [model[:2] for model in named_value_models()] == [
+        ("anchor", "springback"),
+        ("by_class", "half-models"),
+        ("by_function", "half-models"),
+        ("by_object", "half-models"),
+    ]
+    with pytest.raises(SettingsError, match=r"--value-model: .* models anchor, by_class, by_function, by_object\."):
+        find_value_model("by_clas", "--value-model")
+    # A file of that name is still at hand, by its path.
+    file = tmp_path / "by_class"
+    file.write_bytes(dump_network(network()))
+    assert isinstance(find_value_model(str(file)), NetworkValues)
+
+
+def test_a_third_partys_model_that_fails_is_named(third_party: Callable[..., None]) -> None:
+    third_party("half-models", no_model="NOTHING", fails="broken", gone="Gone", anchor="Half", twice="Half")
+    third_party("other-models", twice="half")
+    assert find_value_model("anchor") is None
+    for name, told in (
+        ("no_model", r"'no_model' of half-models \(third_party_models:NOTHING\) cannot be loaded .*not callable"),
+        ("fails", r"'fails' of half-models .* cannot be loaded \(RuntimeError: no weights\)"),
+        ("gone", r"'gone' of half-models .* cannot be loaded \(AttributeError"),
+        ("twice", r"half-models and other-models each have a value model 'twice': uninstall all but one"),
+    ):
+        with pytest.raises(SettingsError, match=told):
+            find_value_model(name)
+    problems = {(model.name, model.distribution): model.problem for model in named_value_models() if model.problem}
+    assert sorted(problems) == [("anchor", "half-models"), ("twice", "half-models"), ("twice", "other-models")]
+    assert "give the entry point another name" in problems["anchor", "half-models"]
+    assert "uninstall all but one" in problems["twice", "other-models"]
 
 
 def test_the_first_stage_values_states_by_the_network() -> None:

@@ -82,7 +82,7 @@ def compare(
     from springback.producers.recordings.any_format import RecordedFrames
     from springback.stream_processors.offline.comparison import ScoredVersion, compare_versions
     from springback.stream_processors.offline.comparison_contract import load_contract
-    from springback.stream_processors.offline.evaluation import evaluate, learn_baseline
+    from springback.stream_processors.offline.evaluation import evaluate_frames, learn_baseline
     from springback.stream_processors.offline.samples import frames_of_version, versions_in
 
     shipped = importlib.resources.files("springback.deploy").joinpath("contracts", _SHIPPED_CONTRACT)
@@ -101,7 +101,7 @@ def compare(
     learned = learn_baseline(parts[0], config, model=model) if given is None else given
     scored = []
     for part in parts:
-        evaluation = evaluate(part, config, learned, model=model)
+        evaluation = evaluate_frames(part, config, learned, model=model)
         scored.append(ScoredVersion(evaluation.summaries, evaluation.windows))
     groups = _groups_to_compare(scored[0].groups(), family)
     _check_candidate(groups - scored[1].groups(), candidate)

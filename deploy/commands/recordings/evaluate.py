@@ -14,7 +14,6 @@ from springback.deploy.commands.shared_options import (
     RecordingsArgument,
     SettingsOption,
     ValueModelOption,
-    read_mapping_option,
     read_value_option,
     stream_settings,
 )
@@ -58,33 +57,27 @@ def evaluate(
 
     springback evaluate --mapping nav2 monday.mcap tuesday_bag/
     """
-    import msgspec
     from rich.console import Console
 
     from springback.deploy.family_table_view import family_table_view, resilience_table_view
-    from springback.producers.recordings.any_format import RecordedFrames
-    from springback.stream_processors.offline import evaluation as in_memory_driver
-    from springback.stream_processors.offline.tables import evaluation_json
-    from springback.stream_processors.resilience.families.family_aggregate import aggregate, in_order, monitors
+    from springback.stream_processors.offline.evaluation import evaluate as evaluate_recordings
 
     config = stream_settings(None, None, settings).resilience
-    given = None if baseline is None else read_baseline(baseline, config, "--baseline")
-    model = read_value_option(value_model)
     left_out = LeftOut(lambda line: typer.echo(line, err=True))
-    chosen = read_mapping_option(mapping, files)
-    with reading_progress(chosen is not None) as progress:
-        frames = RecordedFrames(files, left_out, chosen, progress)
-        first = next(iter(frames), None)
-    if first is None:
+    try:
+        with reading_progress(mapping is not None) as progress:
+            evaluation = evaluate_recordings(
+                *files,
+                mapping=mapping,
+                baseline=None if baseline is None else read_baseline(baseline, config, "--baseline"),
+                value_model=read_value_option(value_model),
+                config=config,
+                report_unreadable=left_out,
+                progress=progress,
+            )
+    finally:
         left_out.finish()
-        hint = "; recordings of other kinds need --mapping" if chosen is None else ""
-        typer.echo(f"springback: there is no step frame in what was given{hint}", err=True)
-        raise typer.Exit(2)
-    evaluation = in_memory_driver.evaluate(frames, config, given, model=model)
-    left_out.finish()
-    readings = aggregate(in_order(evaluation.begun, evaluation.summaries), config.aggregate)
-    margins = monitors(evaluation.summaries, config.aggregate)
-    document = evaluation_json(evaluation.summaries, evaluation.windows, readings, margins)
+    document = evaluation.document
     if str(json_file) != "-":
         Console().print(family_table_view(document.families), resilience_table_view(document.resilience))
     examples = {row.reason: row.detail for row in reversed(evaluation.rejected)}
@@ -97,15 +90,14 @@ def evaluate(
             err=True,
         )
     if json_file is not None:
-        data = msgspec.json.format(msgspec.json.encode(document), indent=1)
         if str(json_file) == "-":
-            typer.echo(data)
+            typer.echo(evaluation.json())
         else:
-            json_file.write_bytes(data + b"\n")
+            json_file.write_bytes(evaluation.json() + b"\n")
     if report is not None:
         from springback.deploy.commands.recordings.report_run import write_evaluation_report
 
-        page = write_evaluation_report(report, evaluation, readings, margins, config.aggregate, files)
+        page = write_evaluation_report(report, evaluation, files)
         typer.echo(f"report    {page}", err=True)
 
 

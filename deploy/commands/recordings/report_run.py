@@ -1,6 +1,6 @@
 """Writes the report of an evaluation, with a progress bar on a terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -9,16 +9,11 @@ from rich.progress import Progress
 from springback.dashboards.evaluation_report.report_files import write_report
 from springback.dashboards.evaluation_report.report_numbers import report_numbers
 from springback.stream_processors.offline.evaluation import Evaluation
-from springback.stream_processors.resilience.families.contract_config import AggregateConfig
-from springback.stream_processors.resilience.readings import EpisodeKey, FamilyReading
 
 
 def write_evaluation_report(
     directory: Path,
     evaluation: Evaluation,
-    readings: Sequence[FamilyReading],
-    contract_margins: Mapping[EpisodeKey, float],
-    config: AggregateConfig,
     sources: Sequence[Path],
 ) -> Path:
     """Write the report into a folder, which is made where it is not there.
@@ -26,9 +21,6 @@ def write_evaluation_report(
     Args:
         directory: the folder.
         evaluation: what was evaluated.
-        readings: what is known of each family, method and version.
-        contract_margins: the monitor m_i of each episode that has one.
-        config: what the readings were made with.
         sources: what the frames were read from.
 
     Returns:
@@ -47,9 +39,9 @@ def write_evaluation_report(
         numbers = report_numbers(
             evaluation.summaries,
             evaluation.windows,
-            readings,
-            contract_margins,
-            config,
+            evaluation.families,
+            evaluation.contract_margins,
+            evaluation.config.aggregate,
             sources=["standard input" if str(source) == "-" else source.name for source in sources],
             rejected_rows=len(evaluation.rejected),
             progress=show,

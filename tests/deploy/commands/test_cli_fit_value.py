@@ -10,7 +10,7 @@ import pytest
 from springback.deploy import cli
 from springback.producers.recordings import habitat_twins
 from springback.producers.recordings.step_frames import read_frames
-from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.stability.network_value import load_network
 
@@ -67,7 +67,7 @@ def test_evaluate_values_states_by_the_network(
     assert cli.main(["evaluate", "--json", str(by_anchor), str(recording)]) == 0
     capsys.readouterr()
     frames = [part.frame for part in read_frames([recording])]
-    expected = evaluate(frames, ResilienceConfig(), model=load_network(model.read_bytes()))
+    expected = evaluate_frames(frames, ResilienceConfig(), model=load_network(model.read_bytes()))
     assert losses(by_network) == pytest.approx([summary.stability_loss for summary in expected.summaries])
     assert sum(loss is not None for loss in losses(by_network)) > 30
     assert losses(by_network) != losses(by_anchor)

@@ -130,7 +130,7 @@ def test_recordings_of_other_kinds_are_said_to_need_a_mapping(
 ) -> None:
     robot_logs.write_csv(tmp_path / "run.csv", robot_logs.rows(SAID)[:3])
     assert cli.main(["evaluate", str(tmp_path / "run.csv")]) == 2
-    assert "recordings of other kinds need --mapping" in capsys.readouterr().err
+    assert "recordings of other kinds need a mapping (--mapping)" in capsys.readouterr().err
 
 
 async def arrived(broker: str, topic: str, steps: int) -> list[StepFrame]:

@@ -7,7 +7,7 @@ import pytest
 from springback.producers.babyai_testbed.recording import record
 from springback.producers.babyai_testbed.tasks import FAMILIES
 from springback.producers.recordings.step_frames import read_frames
-from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.config import ResilienceConfig
 
 EPISODES = 24
@@ -19,7 +19,7 @@ def test_recovery_cost_is_lowest_clean_and_higher_under_more_stress(
 ) -> None:
     path = tmp_path_factory.mktemp("recording") / f"{family}.jsonl"
     record(path, families=[family], episodes=EPISODES, stresses=(0.0, 0.2, 0.8), seed=3)
-    evaluation = evaluate([part.frame for part in read_frames([path])], ResilienceConfig())
+    evaluation = evaluate_frames([part.frame for part in read_frames([path])], ResilienceConfig())
     assert evaluation.rejected == []
     assert len(evaluation.summaries) == 3 * EPISODES
     costs: dict[float, list[float]] = {0.0: [], 0.2: [], 0.8: []}

@@ -7,7 +7,7 @@ import pytest
 
 from springback.producers.contract.frame import StepFrame
 from springback.producers.recordings.step_frames import read_frames
-from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.offline.tables import family_table
 from springback.stream_processors.resilience.config import ResilienceConfig
 from tests.house import DATA
@@ -107,7 +107,7 @@ def test_recovery_cost_is_that_of_the_given_frames_and_rises_with_stress(
     traces = lab_traces if name == "lab_pointnav" else sim_traces
     costs = []
     for frames in (replay(traces), given_frames(name, scene)):
-        evaluation = evaluate(frames, ResilienceConfig())
+        evaluation = evaluate_frames(frames, ResilienceConfig())
         assert not evaluation.rejected
         costs.append(
             {row.stress: row.recovery_cost_mean for row in family_table(evaluation.summaries, evaluation.windows)}

@@ -45,7 +45,7 @@ def test_every_format_comes_to_the_same_windows(write: Write, tmp_path: Path) ->
     path, mapping = write(tmp_path, SAID)
     unreadable: list[UnreadablePart] = []
     frames = RecordedFrames([path], unreadable.append, mapping)
-    evaluation = in_memory_driver.evaluate(frames, ResilienceConfig())
+    evaluation = in_memory_driver.evaluate_frames(frames, ResilienceConfig())
     assert not unreadable
     assert not evaluation.rejected
     assert len(evaluation.summaries) == MISSIONS
@@ -62,7 +62,7 @@ def test_the_windows_do_not_depend_on_the_format(tmp_path: Path) -> None:
         folder = tmp_path / write.__name__
         folder.mkdir()
         path, mapping = write(folder, SAID)
-        evaluation = in_memory_driver.evaluate(RecordedFrames([path], mapping=mapping), ResilienceConfig())
+        evaluation = in_memory_driver.evaluate_frames(RecordedFrames([path], mapping=mapping), ResilienceConfig())
         costs.append([summary.recovery_cost for summary in evaluation.summaries])
     for other in costs[1:]:
         assert other == pytest.approx(costs[0], rel=1e-6)

@@ -76,7 +76,7 @@ def written(folder: Path, data: bytes) -> Path:
 def test_a_flight_comes_to_windows_under_stress_alone(tmp_path: Path, mapping: SignalMapping) -> None:
     unreadable: list[UnreadablePart] = []
     frames = RecordedFrames([written(tmp_path, ulog())], unreadable.append, mapping)
-    evaluation = in_memory_driver.evaluate(frames, ResilienceConfig())
+    evaluation = in_memory_driver.evaluate_frames(frames, ResilienceConfig())
     assert not unreadable
     assert not evaluation.rejected
     assert len(evaluation.summaries) == MISSIONS

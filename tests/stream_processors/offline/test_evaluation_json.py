@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from springback.producers.contract.frame import NavigationOutcome
-from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.offline.tables import evaluation_json
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
@@ -24,7 +24,7 @@ def test_has_the_keys_of_the_independent_expectations() -> None:
         expected = json.load(file)
     rows = nominal_rows(0, 20)
     rows[7] |= {"travel": 9.0, "risk": 1.0}
-    evaluation = evaluate([*REFERENCES, frame_of(rows, "failure", episode="1")], ResilienceConfig())
+    evaluation = evaluate_frames([*REFERENCES, frame_of(rows, "failure", episode="1")], ResilienceConfig())
     document = json.loads(msgspec.json.encode(evaluation_json(evaluation.summaries, evaluation.windows)))
     assert document.keys() >= expected.keys()
     assert document["episodes"][-1].keys() >= expected["episodes"][0].keys()
@@ -38,7 +38,7 @@ def test_windows_stand_with_their_own_episode_in_order_and_open_ones_nowhere() -
     rows[4] |= {"travel": 9.0, "risk": 1.0}
     rows[12] |= {"travel": 9.0, "risk": 1.0}
     frames = [*REFERENCES, frame_of(rows, "success", episode="two"), frame_of(nominal_rows(0, 20), "success")]
-    evaluation = evaluate(frames, ResilienceConfig())
+    evaluation = evaluate_frames(frames, ResilienceConfig())
     opened = [msgspec.structs.replace(w, state="open") for w in evaluation.windows]
     document = evaluation_json(evaluation.summaries, [*opened, *reversed(evaluation.windows)])
     windows = {episode.episode: [w.departure_step for w in episode.windows] for episode in document.episodes}
@@ -48,7 +48,7 @@ def test_windows_stand_with_their_own_episode_in_order_and_open_ones_nowhere() -
 
 
 def test_an_unscored_episodes_cost_is_null() -> None:
-    evaluation = evaluate([frame_of(nominal_rows(0, 3), "failure")], ResilienceConfig())
+    evaluation = evaluate_frames([frame_of(nominal_rows(0, 3), "failure")], ResilienceConfig())
     [episode] = json.loads(msgspec.json.encode(evaluation_json(evaluation.summaries, evaluation.windows)))["episodes"]
     assert episode["recovery_cost"] is None
     assert episode["unscored_steps"] == 3
@@ -70,7 +70,7 @@ def test_says_what_each_family_withstands_and_how_each_episode_kept_its_contract
     header = header_of(episode="hurt", task="r0", stress=0.4, magnitude=0.4, perturbation="physical")
     hurt = frame_of_parts([(header, rows, "success")])
     hurt = msgspec.structs.replace(hurt, ends=(msgspec.structs.replace(hurt.ends[0], navigation=ended),))
-    evaluation = evaluate([*REFERENCES, hurt, frame_of(nominal_rows(0, 9), episode="open")], ResilienceConfig())
+    evaluation = evaluate_frames([*REFERENCES, hurt, frame_of(nominal_rows(0, 9), episode="open")], ResilienceConfig())
     readings = aggregate(in_order(evaluation.begun, evaluation.summaries), AggregateConfig())
     margins = monitors(evaluation.summaries, AggregateConfig())
     document = json.loads(
@@ -98,7 +98,7 @@ def test_families_stand_in_the_order_of_their_names() -> None:
     frames = [
         frame_of(nominal_rows(0, 5), "success", episode=f"e{f}{v}", family=f, version=v) for f in "ba" for v in "21"
     ]
-    evaluation = evaluate(frames, ResilienceConfig())
+    evaluation = evaluate_frames(frames, ResilienceConfig())
     readings = aggregate(evaluation.summaries, AggregateConfig())
     document = evaluation_json(evaluation.summaries, evaluation.windows, reversed(readings))
     names = [(row.family, row.version) for row in document.resilience]

@@ -10,7 +10,7 @@ import pytest
 
 from springback.producers.contract.frame import StepFrame
 from springback.producers.recordings.step_frames import read_frames
-from springback.stream_processors.offline.evaluation import Evaluation, evaluate, learn_baseline
+from springback.stream_processors.offline.evaluation import Evaluation, evaluate_frames, learn_baseline
 from springback.stream_processors.offline.tables import evaluation_json
 from springback.stream_processors.resilience.baseline.codec import dump_baseline, load_baseline
 from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
@@ -32,7 +32,7 @@ def frames() -> list[StepFrame]:
 
 @pytest.fixture(scope="module")
 def evaluation(frames: list[StepFrame]) -> Evaluation:
-    return evaluate(frames, CONFIG)
+    return evaluate_frames(frames, CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +70,10 @@ def msgspec_json(evaluation: Evaluation) -> bytes:
 @pytest.mark.parametrize("batch_frames", [1, 7])
 def test_the_batch_size_changes_no_bit(frames: list[StepFrame], evaluation: Evaluation, batch_frames: int) -> None:
     # With the same baseline. One that is learned in other batches differs in its last digits.
-    again = evaluate(frames, CONFIG, evaluation.baseline, batch_frames=batch_frames)
+    again = evaluate_frames(frames, CONFIG, evaluation.baseline, batch_frames=batch_frames)
     assert sorted(again.windows, key=by_identity) == sorted(evaluation.windows, key=by_identity)
     assert sorted(again.summaries, key=by_identity) == sorted(evaluation.summaries, key=by_identity)
-    relearned = evaluate(frames, CONFIG, batch_frames=batch_frames)
+    relearned = evaluate_frames(frames, CONFIG, batch_frames=batch_frames)
     costs = [s.recovery_cost for s in sorted(relearned.summaries, key=by_identity)]
     assert costs == pytest.approx([s.recovery_cost for s in sorted(evaluation.summaries, key=by_identity)], rel=1e-9)
 
@@ -86,7 +86,7 @@ def test_a_baseline_out_of_a_file_gives_the_same_to_the_last_bit(
     frames: list[StepFrame], evaluation: Evaluation
 ) -> None:
     stored = load_baseline(dump_baseline(evaluation.baseline))
-    again = evaluate(frames, CONFIG, stored)
+    again = evaluate_frames(frames, CONFIG, stored)
     assert again.windows == evaluation.windows
     assert again.summaries == evaluation.summaries
 
@@ -102,8 +102,8 @@ def test_the_order_of_episodes_plays_no_part() -> None:
         if number >= 20:
             rows[7] |= {"travel": 9.0, "risk": 1.0}
         recording.append(frame_of(rows, "success", episode=str(number), reference=number < 20))
-    one = evaluate(recording, CONFIG)
-    other = evaluate(recording[::-1], CONFIG)
+    one = evaluate_frames(recording, CONFIG)
+    other = evaluate_frames(recording[::-1], CONFIG)
     assert len(one.baseline.families["navigation"].largest) == 20
     assert one.windows
     mine, yours = (sorted(e.windows, key=by_identity) for e in (one, other))
@@ -117,23 +117,23 @@ def test_what_the_recording_leaves_open_is_aborted_at_its_end() -> None:
         *[frame_of(nominal_rows(0, 20), "success", episode=f"r{i}", reference=True) for i in range(3)],
         frame_of(rows, episode="open"),
     ]
-    evaluation = evaluate(recording, CONFIG)
+    evaluation = evaluate_frames(recording, CONFIG)
     [summary] = [s for s in evaluation.summaries if s.key.episode == "open"]
     assert (summary.outcome, summary.censored) == ("aborted", True)
     assert [w.state for w in evaluation.windows] == ["censored"]
 
 
 def test_without_references_nothing_is_scored() -> None:
-    evaluation = evaluate([frame_of(nominal_rows(0, 20), "success")], CONFIG)
+    evaluation = evaluate_frames([frame_of(nominal_rows(0, 20), "success")], CONFIG)
     assert evaluation.baseline.families == {}
     assert [(s.recovery_cost, s.unscored_steps) for s in evaluation.summaries] == [(None, 20)]
-    assert evaluate([], CONFIG).summaries == []
+    assert evaluate_frames([], CONFIG).summaries == []
 
 
 def test_a_given_baseline_is_used_as_it_is_and_teaches_nothing() -> None:
     recording = [frame_of(nominal_rows(0, 20), "success", reference=True)]
     blank = StageBaseline(grid=CONFIG.grid)
-    evaluation = evaluate(recording, CONFIG, blank)
+    evaluation = evaluate_frames(recording, CONFIG, blank)
     assert evaluation.baseline is blank
     assert blank.families == {}
     assert evaluation.summaries[0].recovery_cost is None
@@ -142,7 +142,7 @@ def test_a_given_baseline_is_used_as_it_is_and_teaches_nothing() -> None:
 def test_rejected_rows_are_kept_with_their_reason() -> None:
     rows = nominal_rows(0, 4)
     rows[2]["travel"] = float("inf")
-    evaluation = evaluate([frame_of(rows, "failure")], CONFIG)
+    evaluation = evaluate_frames([frame_of(rows, "failure")], CONFIG)
     assert [rejected.reason for rejected in evaluation.rejected] == ["not_finite"]
     assert evaluation.summaries[0].missing_steps == 1
 
@@ -152,9 +152,9 @@ def test_an_iterator_that_would_run_out_is_refused() -> None:
     with pytest.raises(TypeError, match="more than once"):
         learn_baseline(iter(recording), CONFIG)
     with pytest.raises(TypeError, match="more than once"):
-        evaluate(iter(recording), CONFIG)
+        evaluate_frames(iter(recording), CONFIG)
     # With a baseline once through is enough.
-    assert len(evaluate(iter(recording), CONFIG, StageBaseline(grid=CONFIG.grid)).summaries) == 1
+    assert len(evaluate_frames(iter(recording), CONFIG, StageBaseline(grid=CONFIG.grid)).summaries) == 1
 
 
 @pytest.mark.parametrize("factor", [1e3, 1e9])
@@ -163,7 +163,7 @@ def test_times_in_milliseconds_are_replaced_as_in_the_stream(factor: float) -> N
     rows = nominal_rows(0, 6)
     for row in rows:
         row["time_s"] *= factor
-    evaluation = evaluate([frame_of(rows)], CONFIG)
+    evaluation = evaluate_frames([frame_of(rows)], CONFIG)
     assert evaluation.statuses[-1].counts.replaced_times == 6
 
 
@@ -189,6 +189,6 @@ def test_references_teach_cells_then_returns_then_the_covariance_of_stability(
 def test_a_baseline_is_learned_with_exact_advantages_whatever_the_lag(frames: list[StepFrame]) -> None:
     short = msgspec.structs.replace(CONFIG, stability=StabilityConfig(lag=3))
     assert learn_baseline(frames[:60], short) == learn_baseline(frames[:60], CONFIG)
-    summaries = [evaluate(frames[:60], c, lagged=True).summaries for c in (short, CONFIG)]
+    summaries = [evaluate_frames(frames[:60], c, lagged=True).summaries for c in (short, CONFIG)]
     assert summaries[0] != summaries[1]
-    assert evaluate(frames[:60], short).summaries == evaluate(frames[:60], CONFIG).summaries
+    assert evaluate_frames(frames[:60], short).summaries == evaluate_frames(frames[:60], CONFIG).summaries

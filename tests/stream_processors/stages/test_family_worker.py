@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from springback.producers.contract.frame import StepFrame
-from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.baseline.codec import load_baseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.families.family_aggregate import aggregate, in_order
@@ -36,7 +36,7 @@ def test_families_are_offline_on_a_real_kafka(kafka_stream: "Stream", recorded: 
 def families_are_offline(stream: "Stream", recorded: "Recorded") -> None:
     frames = [of_method(frame, frame.producer[0]) for frame in recorded.frames]
     config = ResilienceConfig()
-    found = evaluate(frames, config, load_baseline(recorded.baseline), lagged=True)
+    found = evaluate_frames(frames, config, load_baseline(recorded.baseline), lagged=True)
     offline = aggregate(in_order(found.begun, found.summaries), config.aggregate)
     stream.freeze(recorded)
     worker = stream.start()

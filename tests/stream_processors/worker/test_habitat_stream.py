@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.offline.tables import FamilyRow, family_table
 from springback.stream_processors.resilience.baseline.codec import dump_baseline
 from springback.stream_processors.resilience.config import ResilienceConfig
@@ -50,7 +50,9 @@ def lines(rows: list[FamilyRow]) -> list[tuple[Any, ...]]:
 
 def test_offline_the_unfit_are_counted_and_teach_nothing() -> None:
     traces = read_traces(TRACES)
-    fit, all_of_them = (evaluate(replay_lab(some), ResilienceConfig()) for some in (traces, with_broken_ones(traces)))
+    fit, all_of_them = (
+        evaluate_frames(replay_lab(some), ResilienceConfig()) for some in (traces, with_broken_ones(traces))
+    )
     assert not fit.rejected
     assert Counter(row.reason for row in all_of_them.rejected) == {"not_finite": 3 * len(traces[0]) - BROKEN_FROM}
     assert all(row.row["feedback"].startswith("quarantined: the distance ") for row in all_of_them.rejected)
@@ -68,8 +70,8 @@ def test_offline_the_unfit_are_counted_and_teach_nothing() -> None:
 def test_streamed_as_offline_the_cost_rises_with_stress(embedded_stream: "Stream") -> None:
     traces = with_broken_ones(read_traces(TRACES))
     frames = replay_lab(traces)
-    baseline = evaluate(frames, ResilienceConfig()).baseline
-    offline = evaluate(frames, ResilienceConfig(), baseline, lagged=True)
+    baseline = evaluate_frames(frames, ResilienceConfig()).baseline
+    offline = evaluate_frames(frames, ResilienceConfig(), baseline, lagged=True)
     recorded = Recorded(frames, offline, dump_baseline(baseline))
     embedded_stream.freeze(recorded)
     worker = embedded_stream.start()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from springback.producers.recordings.step_frames import read_frames
-from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.families.family_aggregate import aggregate
 from springback.stream_processors.resilience.readings import EpisodeSummary
@@ -31,7 +31,7 @@ def sim_nav_depth() -> list[EpisodeSummary]:
 @pytest.fixture(scope="module")
 def lab_pointnav() -> list[EpisodeSummary]:
     frames = [found.frame for found in read_frames([DATA / "habitat_lab_pointnav.frames.jsonl.gz"])]
-    return evaluate(frames, CONFIG).summaries
+    return evaluate_frames(frames, CONFIG).summaries
 
 
 def by_rank(values: Any, rank: float) -> float:

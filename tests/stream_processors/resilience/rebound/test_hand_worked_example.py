@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from springback.producers.contract.frame import StepFrame
-from springback.stream_processors.offline.evaluation import evaluate, learn_baseline
+from springback.stream_processors.offline.evaluation import evaluate_frames, learn_baseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 from springback.stream_processors.resilience.rebound.recovery_cost import remaining_work
@@ -209,7 +209,7 @@ def test_excess_and_intensity(step: tuple[float, ...], gain: float, z: list[F], 
 
 
 def test_the_windows_recovery_cost() -> None:
-    evaluation = evaluate(recording(), CONFIG)
+    evaluation = evaluate_frames(recording(), CONFIG)
     [window] = [w for w in evaluation.windows if w.key.episode == "failing"]
     assert (window.state, window.cause, window.departure_step, window.reentry_step) == ("unrecovered", "effort", 0, 1)
     assert window.recovery_cost == pytest.approx(COST, rel=1e-12)

@@ -25,7 +25,7 @@ import pytest
 
 from springback.producers.contract.columns import ABSENT
 from springback.producers.contract.frame import StepFrame
-from springback.stream_processors.offline.evaluation import evaluate, exact, learn_baseline
+from springback.stream_processors.offline.evaluation import evaluate_frames, exact, learn_baseline
 from springback.stream_processors.offline.value_fitting import reward_trajectories
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline
 from springback.stream_processors.resilience.baseline.stage_baseline import PolicySums, policy_matrix
@@ -259,7 +259,7 @@ def test_the_covariance_of_the_stability_vector(t: int, bins: tuple[int, int]) -
 
 @pytest.mark.parametrize("name", list(X))
 def test_loss_and_beta_step(name: str) -> None:
-    [summary] = [s for s in evaluate(recording(), CONFIG).summaries if s.key.episode == name]
+    [summary] = [s for s in evaluate_frames(recording(), CONFIG).summaries if s.key.episode == name]
     terms = TERMS[name]
     assert summary.stability_loss == pytest.approx(sum(terms) / len(terms), rel=1e-12)
     if len(terms) == 1:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.baseline.stage_baseline import policy_matrix
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 from tests.stream_processors.frame_builders import frame_of, frame_of_parts, nominal_rows, ready, run_tracker
@@ -89,7 +89,7 @@ def test_the_order_of_episodes_and_of_contributions_plays_no_part(seed: int, shu
     rng = np.random.default_rng(shuffle)
     frames = [frame_of_parts([part]) for part in parts]
     mixed = [frames[i] for i in rng.permutation(len(frames))]
-    one, other = by_key(evaluate(frames, CONFIG).summaries), by_key(evaluate(mixed, CONFIG).summaries)
+    one, other = by_key(evaluate_frames(frames, CONFIG).summaries), by_key(evaluate_frames(mixed, CONFIG).summaries)
     assert one.keys() == other.keys()
     for key, (loss, beta_step) in one.items():
         if loss is None:
@@ -104,7 +104,7 @@ def test_the_order_of_episodes_and_of_contributions_plays_no_part(seed: int, shu
 def test_the_stream_is_offline_but_for_the_lag(lag: int, seed: int) -> None:
     parts = judged_episodes(seed, families=1)
     frames = cut_into_frames(parts, seed)
-    offline = evaluate(frames, CONFIG)
+    offline = evaluate_frames(frames, CONFIG)
     streamed, _ = run_tracker(frames, with_lag(lag), ready(offline.baseline, CONFIG), [4] * 200)
     literal = LiteralStability([rows for header, rows, _ in parts if header.reference])
     exact = by_key(offline.summaries)
@@ -141,7 +141,7 @@ def long_episode(steps: int) -> list[dict[str, Any]]:
 def test_beyond_the_default_lag_the_stream_still_keeps_its_bound() -> None:
     rows = long_episode(200)
     frames = [frame_of(rows, "success", reference=True)]
-    offline = evaluate(frames, CONFIG)
+    offline = evaluate_frames(frames, CONFIG)
     pieces = [frame_of(rows[i : i + 9], "success" if i >= 191 else None, reference=True) for i in range(0, 200, 9)]
     streamed, _ = run_tracker(pieces, CONFIG, ready(offline.baseline, CONFIG))
     [loss], [exact] = by_key(streamed.summaries).values(), by_key(offline.summaries).values()

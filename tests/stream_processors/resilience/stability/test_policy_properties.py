@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from springback.stream_processors.offline.evaluation import evaluate, learn_baseline
+from springback.stream_processors.offline.evaluation import evaluate_frames, learn_baseline
 from springback.stream_processors.resilience.baseline.codec import (
     BaselineFormatError,
     apply_record,
@@ -61,8 +61,8 @@ def test_traces_are_the_discounted_sums_however_the_steps_come(steps: list[tuple
 @given(seed=st.integers(0, 2**32 - 1))
 def test_cuts_into_batches_change_no_loss(seed: int) -> None:
     frames = cut_into_frames(random_episodes(seed, references=5, others=3), seed)
-    whole = {s.key: s for s in evaluate(frames, ResilienceConfig()).summaries}
-    pieces = {s.key: s for s in evaluate(frames, ResilienceConfig(), batch_frames=1).summaries}
+    whole = {s.key: s for s in evaluate_frames(frames, ResilienceConfig()).summaries}
+    pieces = {s.key: s for s in evaluate_frames(frames, ResilienceConfig(), batch_frames=1).summaries}
     for key, summary in whole.items():
         for one, other in (
             (summary.stability_loss, pieces[key].stability_loss),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from springback.producers.contract.frame import StepFrame, TextColumn
 from springback.producers.recordings.step_frames import read_frames
-from springback.stream_processors.offline.evaluation import evaluate, learn_baseline
+from springback.stream_processors.offline.evaluation import evaluate_frames, learn_baseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary
 from springback.stream_processors.resilience.stability.stability_state import StabilityConfig
@@ -38,7 +38,7 @@ def check(summary: EpisodeSummary, literal: LiteralStability, rows: list[Row]) -
 @given(seed=st.integers(0, 2**32 - 1))
 def test_offline_agrees(seed: int) -> None:
     parts = judged_episodes(seed)
-    evaluation = evaluate(cut_into_frames(parts, seed), CONFIG, batch_frames=7)
+    evaluation = evaluate_frames(cut_into_frames(parts, seed), CONFIG, batch_frames=7)
     summaries = {summary.key: summary for summary in evaluation.summaries}
     assert len(summaries) == len(parts)
     for family, literal in literal_of(parts).items():
@@ -95,7 +95,7 @@ def test_offline_agrees_on_real_episodes() -> None:
     frames = [recorded.frame for recorded in read_frames([RECORDING])]
     episodes = rows_by_episode(frames)
     literal = LiteralStability([rows for teaches, rows in episodes.values() if teaches])
-    summaries = evaluate(frames, CONFIG).summaries
+    summaries = evaluate_frames(frames, CONFIG).summaries
     assert len(summaries) == len(episodes) > 40
     assert max(summary.steps for summary in summaries) > 64
     for summary in summaries:

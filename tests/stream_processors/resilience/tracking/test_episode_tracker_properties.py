@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.intake.validation import tabulate
-from springback.stream_processors.offline.evaluation import evaluate, learn_baseline
+from springback.stream_processors.offline.evaluation import evaluate_frames, learn_baseline
 from springback.stream_processors.resilience.baseline.stage_baseline import (
     EpisodeContribution,
     StageBaseline,
@@ -134,7 +134,7 @@ def test_copies_of_frames_change_nothing_but_their_count(seed: int, batches: lis
 @by_seed(10)
 @given(seed=seeds)
 def test_recovery_costs_are_not_negative(seed: int) -> None:
-    evaluation = evaluate(cut_into_frames(random_episodes(seed), seed), CONFIG)
+    evaluation = evaluate_frames(cut_into_frames(random_episodes(seed), seed), CONFIG)
     for window in evaluation.windows:
         costs = window.costs
         assert min(window.recovery_cost, costs.cognitive, costs.physical, costs.debt, window.peak) >= 0
@@ -170,7 +170,7 @@ def test_the_unit_of_a_signal_plays_no_part_but_for_epsilon(
     # With the absolute epsilons in the signal's own unit nothing else knows of units: costs agree to rounding.
     # (The 1e-9 s beside tau* shifts a cost by less than 1e-9/tau*, 2e-6 of it in kiloseconds.)
     parts = random_episodes(5)
-    plain = evaluate([frame_of_parts([part]) for part in parts], CONFIG)
+    plain = evaluate_frames([frame_of_parts([part]) for part in parts], CONFIG)
     scaled_parts = [
         (header, [{**row, signal: row[signal] * factor} for row in rows], outcome) for header, rows, outcome in parts
     ]
@@ -179,7 +179,7 @@ def test_the_unit_of_a_signal_plays_no_part_but_for_epsilon(
     if signal in place:
         epsilon[place.index(signal)] *= factor
     monkeypatch.setattr("springback.stream_processors.resilience.baseline.estimates.EPSILON_ABSOLUTE", epsilon)
-    scaled = evaluate([frame_of_parts([part]) for part in scaled_parts], CONFIG)
+    scaled = evaluate_frames([frame_of_parts([part]) for part in scaled_parts], CONFIG)
     assert plain.windows
     assert [w.alarm_step for w in scaled.windows] == [w.alarm_step for w in plain.windows]
     for one, other in zip(plain.windows, scaled.windows, strict=True):

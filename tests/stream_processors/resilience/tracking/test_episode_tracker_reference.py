@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from springback.stream_processors.offline.evaluation import evaluate
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.quantiles import quantile
@@ -29,7 +29,7 @@ Sums often are multiples of 0.2, so a bound is none: rounding must not decide wh
 @pytest.mark.parametrize("references", [4, 5])
 def test_windows_costs_and_calibration_agree(references: int, seed: int) -> None:
     parts = random_episodes(seed, references=references, others=4)
-    evaluation = evaluate(cut_into_frames(parts, seed), EARLY, batch_frames=7)
+    evaluation = evaluate_frames(cut_into_frames(parts, seed), EARLY, batch_frames=7)
     summaries = {summary.key: summary for summary in evaluation.summaries}
     assert len(summaries) == len(parts)
     windows_seen = 0
