@@ -1,14 +1,19 @@
 """The value model that a setting or an option names: the mean return by anchor, a fitted network, or a third party's.
 
-A third party offers its own by an entry point of the group `springback.value_models`, which leads to a `ValueModel`, or
-to a class or function that gives one when it is called without arguments. It is then chosen by the entry point's name.
+A third party registers its own under an entry point of the group `springback.value_models`, whose name then chooses it:
+
+    [project.entry-points."springback.value_models"]
+    critic = "acme_critic.springback:Critic"
+
+It leads to a `ValueModel`, or to a class or function that gives one when it is called without arguments.
 """
 
-from collections.abc import Callable, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
+from springback.producers.plugins import OURS, Plugin, PluginFault, load_plugins
 from springback.stream_processors.errors import SettingsError
 from springback.stream_processors.resilience.stability.network_value import (
     NetworkFormatError,
@@ -17,46 +22,54 @@ from springback.stream_processors.resilience.stability.network_value import (
 )
 from springback.stream_processors.resilience.stability.value_function import ValueModel
 
-ENTRY_POINT_GROUP = "springback.value_models"
-ANCHOR = "anchor"
-"""The name of the model that is used where none is named: the mean discounted return at each anchor."""
+VALUE_MODEL_GROUP: Final = "springback.value_models"
+"""The group of the entry points of third parties."""
+
+ANCHOR: Final = "anchor"
+"""The model that is used where none is named: the mean discounted return at each anchor, part of the baseline."""
 
 
-class NamedValueModel(NamedTuple):
-    """A value model that can be chosen by its name.
+class ValueModels(NamedTuple):
+    """The value models that have a name.
 
     Attributes:
-        name: what a setting or `--value-model` calls it.
-        distribution: the installed package that it comes with.
-        problem: why it cannot be chosen, and what to do; empty where it can.
+        distributions: what brings each, by name; ours first.
+        plugins: those of third parties, by name, as their entry points give them.
+        faults: those that cannot be used.
     """
 
-    name: str
-    distribution: str
-    problem: str = ""
+    distributions: dict[str, str]
+    plugins: dict[str, Plugin]
+    faults: tuple[PluginFault, ...]
 
 
-def named_value_models() -> list[NamedValueModel]:
-    """Our own model, then those of third parties by name. None of them is loaded."""
-    found = [NamedValueModel(ANCHOR, "springback")]
-    offered = _offered()
-    for entry in offered:
-        rivals = [other for other in offered if other.name == entry.name]
-        problem = ""
-        if entry.name == ANCHOR:
-            problem = f"springback itself has a value model {ANCHOR!r}: give the entry point another name"
-        elif len(rivals) > 1:
-            problem = f"{_distributions(rivals)} each have a value model {entry.name!r}: uninstall all but one"
-        found.append(NamedValueModel(entry.name, _distribution(entry), problem))
-    return found
+def named_value_models(entries: Iterable[EntryPoint] | None = None) -> ValueModels:
+    """Our own value model, and those of third parties.
+
+    Args:
+        entries: the entry points; those of the installed distributions by default.
+    """
+    distributions = {ANCHOR: OURS}
+
+    def check(plugin: Plugin) -> str | None:
+        if plugin.name in distributions:
+            taken = f"{distributions[plugin.name]} has a value model {plugin.name!r} already"
+            return f"{taken}; rename the entry point in {plugin.distribution}, or uninstall it"
+        if not _is_model(plugin.value) and not callable(plugin.value):
+            return f"it is a {type(plugin.value).__name__}, neither a `ValueModel` nor what gives one when it is called"
+        distributions[plugin.name] = plugin.distribution
+        return None
+
+    plugins, faults = load_plugins(VALUE_MODEL_GROUP, check, entries)
+    return ValueModels(distributions, {plugin.name: plugin for plugin in plugins}, tuple(faults))
 
 
 def find_value_model(name: str, named_by: str = "value_model") -> ValueModel | None:
-    """The value model of a name; None for the mean return by anchor, which comes with the baseline.
+    """The value model of a name; None for the mean return by anchor, which the baseline brings.
 
     Args:
-        name: `anchor` or nothing; the entry point of a third party's model; else a file of `springback fit-value`
-            (`./NAME` where it is called like a model).
+        name: `anchor` or nothing; a third party's model; else a file of `springback fit-value` (`./NAME` if it is
+            called like a model).
         named_by: the setting or option that names it.
 
     Raises:
@@ -64,48 +77,42 @@ def find_value_model(name: str, named_by: str = "value_model") -> ValueModel | N
     """
     if name in ("", ANCHOR):
         return None
-    offered = [entry for entry in _offered() if entry.name == name]
-    if len(offered) > 1:
-        message = f"{named_by}: {_distributions(offered)} each have a value model {name!r}: uninstall all but one."
+    known = named_value_models()
+    if name in known.plugins:
+        return _made(known.plugins[name], named_by)
+    if fault := next((fault for fault in known.faults if fault.name == name), None):
+        message = f"{named_by}: {fault}"
         raise SettingsError(message)
-    return _loaded(offered[0], named_by) if offered else _read_network(Path(name), named_by)
+    return _read_network(Path(name), named_by, known)
 
 
-def _offered() -> list[EntryPoint]:
-    return sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: (entry.name, _distribution(entry)))
-
-
-def _distribution(entry: EntryPoint) -> str:
-    return "an unnamed package" if entry.dist is None else entry.dist.name
-
-
-def _distributions(entries: Sequence[EntryPoint]) -> str:
-    return " and ".join(_distribution(entry) for entry in entries)
-
-
-def _loaded(entry: EntryPoint, named_by: str) -> ValueModel:
-    told = f"{named_by}: the value model {entry.name!r} of {_distribution(entry)} ({entry.value})"
+def _made(plugin: Plugin, named_by: str) -> ValueModel:
+    told = f"{named_by}: the value model {plugin.name!r} of {plugin.distribution}"
+    mend = f"upgrade {plugin.distribution}, or tell those who make it"
     try:
-        found: Any = entry.load()
-        if isinstance(found, type) or not hasattr(found, "values"):
-            found = cast("Callable[[], Any]", found)()
+        model: Any = plugin.value if _is_model(plugin.value) else plugin.value()
     except Exception as error:
-        message = f"{told} cannot be loaded ({type(error).__name__}: {error}): update or uninstall that package."
+        message = f"{told} cannot be made ({type(error).__name__}: {error}); {mend}"
         raise SettingsError(message) from error
-    if not callable(getattr(found, "values", None)):
-        message = f"{told} is a {type(found).__name__} without a method `values`: expected a ValueModel."
+    if not _is_model(model):
+        got = f"an object of type {type(model).__name__} without a method `values`"
+        message = f"{told} is {got}, expected a `ValueModel`; {mend}"
         raise SettingsError(message)
-    return cast("ValueModel", found)
+    made: ValueModel = model
+    return made
 
 
-def _read_network(file: Path, named_by: str) -> NetworkValues:
+def _is_model(value: object) -> bool:
+    return not isinstance(value, type) and callable(getattr(value, "values", None))
+
+
+def _read_network(file: Path, named_by: str, known: ValueModels) -> NetworkValues:
     try:
         return load_network(file.read_bytes())
     except OSError as error:
-        known = ", ".join(model.name for model in named_value_models() if not model.problem)
         message = (
             f"{named_by}: cannot read {str(file)!r} ({error.strerror}): expected a file of `springback fit-value`, or "
-            f"one of the value models {known}."
+            f"one of the value models {', '.join(known.distributions)}."
         )
         raise SettingsError(message) from error
     except NetworkFormatError as error:

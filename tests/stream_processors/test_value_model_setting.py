@@ -26,7 +26,7 @@ from springback.stream_processors.resilience.stability.value_function import Sta
 from springback.stream_processors.settings import load_settings
 from springback.stream_processors.stages.track_steps import TrackSteps
 from springback.stream_processors.topics import SUMMARIES
-from springback.stream_processors.value_models import ENTRY_POINT_GROUP, find_value_model, named_value_models
+from springback.stream_processors.value_models import VALUE_MODEL_GROUP, find_value_model, named_value_models
 from tests.stream_processors.frame_builders import START_S, frame_of, nominal_rows, ready
 
 
@@ -86,7 +86,7 @@ def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     """Installs a distribution with the given entry points, which lead to a module with the models of this file."""
     monkeypatch.syspath_prepend(tmp_path)
     module = ModuleType("third_party_models")
-    vars(module).update(Half=Half, half=half, HALF=HALF, NOTHING=NOTHING, broken=broken)
+    vars(module).update(Half=Half, half=half, HALF=HALF, NOTHING=NOTHING, int=int, broken=broken)
     monkeypatch.setitem(sys.modules, module.__name__, module)
 
     def install(distribution: str, **entries: str) -> None:
@@ -94,7 +94,7 @@ def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         folder.mkdir()
         (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
         lines = [f"{name} = third_party_models:{place}" for name, place in entries.items()]
-        (folder / "entry_points.txt").write_text("\n".join([f"[{ENTRY_POINT_GROUP}]", *lines]))
+        (folder / "entry_points.txt").write_text("\n".join([f"[{VALUE_MODEL_GROUP}]", *lines]))
 
     return install
 
@@ -103,12 +103,12 @@ def test_a_third_partys_model_is_found_by_name(third_party: Callable[..., None],
     third_party("half-models", by_class="Half", by_function="half", by_object="HALF")
     for name in ("by_class", "by_function", "by_object"):
         assert isinstance(find_value_model(name), Half)
-    assert [model[:2] for model in named_value_models()] == [
-        ("anchor", "springback"),
-        ("by_class", "half-models"),
-        ("by_function", "half-models"),
-        ("by_object", "half-models"),
-    ]
+    assert named_value_models().distributions == {
+        "anchor": "springback",
+        "by_class": "half-models",
+        "by_function": "half-models",
+        "by_object": "half-models",
+    }
     with pytest.raises(SettingsError, match=r"--value-model: .* models anchor, by_class, by_function, by_object\."):
         find_value_model("by_clas", "--value-model")
     # A file of that name is still at hand, by its path.
@@ -118,21 +118,34 @@ def test_a_third_partys_model_is_found_by_name(third_party: Callable[..., None],
 
 
 def test_a_third_partys_model_that_fails_is_named(third_party: Callable[..., None]) -> None:
-    third_party("half-models", no_model="NOTHING", fails="broken", gone="Gone", anchor="Half", twice="Half")
-    third_party("other-models", twice="half")
+    third_party("half-models", text="NOTHING", fails="broken", other="int", gone="Gone", anchor="Half", twice="Half")
+    third_party("other-models", twice="half", whole="half")
     assert find_value_model("anchor") is None
+    assert isinstance(find_value_model("twice"), Half)
+    assert isinstance(find_value_model("whole"), Half)
     for name, told in (
-        ("no_model", r"'no_model' of half-models \(third_party_models:NOTHING\) cannot be loaded .*not callable"),
-        ("fails", r"'fails' of half-models .* cannot be loaded \(RuntimeError: no weights\)"),
-        ("gone", r"'gone' of half-models .* cannot be loaded \(AttributeError"),
-        ("twice", r"half-models and other-models each have a value model 'twice': uninstall all but one"),
+        ("text", r"value_model: text of half-models is left out: it is a str, neither"),
+        (
+            "fails",
+            r"value_model: the value model 'fails' of half-models cannot be made \(RuntimeError: no weights\);",
+        ),
+        (
+            "other",
+            r"'other' of half-models is an object of type int without a method `values`, expected a `ValueModel`",
+        ),
+        ("gone", r"gone of half-models is left out: third_party_models:Gone cannot be loaded"),
     ):
         with pytest.raises(SettingsError, match=told):
             find_value_model(name)
-    problems = {(model.name, model.distribution): model.problem for model in named_value_models() if model.problem}
-    assert sorted(problems) == [("anchor", "half-models"), ("twice", "half-models"), ("twice", "other-models")]
-    assert "give the entry point another name" in problems["anchor", "half-models"]
-    assert "uninstall all but one" in problems["twice", "other-models"]
+    faults = {(fault.name, fault.distribution): fault.reason for fault in named_value_models().faults}
+    assert sorted(faults) == [
+        ("anchor", "half-models"),
+        ("gone", "half-models"),
+        ("text", "half-models"),
+        ("twice", "other-models"),
+    ]
+    assert faults["anchor", "half-models"].startswith("springback has a value model 'anchor' already; rename the entry")
+    assert faults["twice", "other-models"].startswith("half-models has a value model 'twice' already")
 
 
 def test_the_first_stage_values_states_by_the_network() -> None:
