@@ -24,7 +24,7 @@ from springback.producers.bridges.inbox import BridgeOptionError, bridge_setting
 from springback.producers.bridges.mqtt_session import Delivery, MqttSession, MqttSettings
 from springback.producers.contract.codec import decode_frame, encode_json
 from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepFrame
-from springback.producers.emitter.forwarding import FramePassage
+from springback.producers.emitter.delivery import FramesUnderWay
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.errors import UnreadableFrameError
 from springback.producers.mapping.live import MappedSteps
@@ -131,7 +131,7 @@ class MqttBridge:
             raise BridgeOptionError(message)
         self._will_text = settings.will_text
         self._steps = None if mapping is None else MappedSteps(mapping, publisher)
-        self._passage = FramePassage(publisher)
+        self._passing = FramesUnderWay(publisher)
         self._open = BridgedEpisodes()
         self._left_out: Counter[str] = Counter()
         self._has_room = True
@@ -150,7 +150,7 @@ class MqttBridge:
         """What came in, and what became of it."""
         said = [str(self._steps)] if self._steps is not None else []
         if self._frames is not None:
-            said.append(f"{self._passage.arrived} frames passed on, {self._passage.refused} refused by Kafka")
+            said.append(f"{self._passing.arrived} frames passed on, {self._passing.refused} refused by Kafka")
         told = self._left_out | Counter(duplicate=self.session.duplicates, no_room=self.session.dropped)
         if any(told.values()):
             said.append("left out: " + ", ".join(f"{count} {reason}" for reason, count in told.items() if count))
@@ -179,7 +179,7 @@ class MqttBridge:
             delivery.settle()
             return
         self._open.note(frame)
-        self._passage.offer(frame.producer.encode(), delivery.payload, delivery.settle)
+        self._passing.offer(frame.producer.encode(), delivery.payload, lambda _: delivery.settle())
 
     def _take_will(self, delivery: Delivery, producer: str) -> None:
         text = delivery.payload.decode(errors="replace")
@@ -188,7 +188,7 @@ class MqttBridge:
         frame = self._open.abort(producer, time.time())
         if frame is not None:
             log.info("the last will of %s ends %d episodes", producer, len(frame.ends))
-            self._passage.offer(producer.encode(), encode_json(frame), lambda: None)
+            self._passing.offer(producer.encode(), encode_json(frame), lambda _: None)
 
     def _leave_out(self, reason: str, detail: str) -> None:
         if not self._left_out[reason]:
@@ -198,14 +198,14 @@ class MqttBridge:
     def _leave(self) -> None:
         if self._steps is not None:
             self._steps.close()
-        if not self._passage.drain(DRAIN_S):
-            log.warning("frames could not be delivered (%s); they come again", self._passage.last_error)
+        if not self._passing.drain(DRAIN_S):
+            log.warning("frames could not be delivered (%s); they come again", self._passing.last_error)
 
     def _may_come(self) -> bool:
-        return self._has_room and self._passage.has_room
+        return self._has_room and self._passing.has_room()
 
     def _tick(self) -> None:
-        self._passage.push()
+        self._passing.push()
         self._has_room = self._steps is None or self._steps.steps_buffered < MOST_STEPS
         now = time.monotonic()
         if not self.session.connected or not self._may_come():

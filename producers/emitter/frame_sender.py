@@ -8,24 +8,20 @@ from functools import partial
 import msgspec
 
 from springback.producers.contract.codec import encode_msgpack
+from springback.producers.emitter.delivery import FramesUnderWay
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.emitter.step_buffer import (
-    PublishedFrame,
     Report,
     ReportedBatch,
     ReportedEnd,
     ReportedStep,
     StepBuffer,
     build_frame,
+    steps_and_ends,
 )
 from springback.producers.errors import FrameRefusedError
 
 log = logging.getLogger(__name__)
-
-MAX_UNSETTLED_FRAMES = 256
-FIRST_RETRY_S, LONGEST_RETRY_S = 0.1, 5.0
-
-Reports = list[Report]
 
 
 class EmitterReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,15 +69,13 @@ class FrameSender:
         self._session = session
         self._max_steps = max_steps
         self._linger_s = linger_s
-        self._changed = threading.Condition()
+        self._frames = FramesUnderWay(publisher)
+        self._changed = self._frames.changed
         self._buffer = StepBuffer(buffer_steps, max(1000, buffer_steps // 10))
         self._urgent = False
         self._stopping = False
         self._due_at = 0.0
-        self._retry_s = FIRST_RETRY_S
-        self._retry_at = 0.0
-        self._steps_sent = self._frames_sent = self._steps_dropped = self._ends_dropped = self._publish_errors = 0
-        self._last_error: str | None = None
+        self._steps_sent = self._steps_dropped = self._ends_dropped = 0
         self._thread = threading.Thread(target=self._run, name=f"frame-sender-{producer}", daemon=True)
         self._thread.start()
 
@@ -91,13 +85,18 @@ class FrameSender:
         with self._changed:
             return EmitterReport(
                 steps_sent=self._steps_sent,
-                frames_sent=self._frames_sent,
+                frames_sent=self._frames.arrived,
                 steps_dropped=self._steps_dropped,
                 ends_dropped=self._ends_dropped,
                 steps_buffered=self._buffer.steps,
-                publish_errors=self._publish_errors,
+                publish_errors=self._frames.errors,
                 last_error=self._last_error,
             )
+
+    @property
+    def _last_error(self) -> str | None:
+        error = self._frames.last_error
+        return None if error is None else f"{type(error).__name__}: {error}"
 
     def add(self, report: ReportedStep | ReportedEnd) -> None:
         """Takes a report in, or drops and counts it when there is no room. An end has everything sent at once."""
@@ -146,6 +145,7 @@ class FrameSender:
             self._thread.join(max(0.1, deadline - time.monotonic()))
             self._publisher.close()
         with self._changed:
+            self._frames.give_up()
             steps, ends = self._buffer.clear()
             self._steps_dropped += steps
             self._ends_dropped += ends
@@ -162,26 +162,23 @@ class FrameSender:
                     self._changed.wait(pause)
                 if self._stopping:
                     return
-                again = self._buffer.take_failed()
-                reports = [] if again else self._take()
-            for frame in again:
-                self._publish(frame)
+                reports = [] if self._frames.held_back else self._take()
             if reports:
                 self._send(reports)
+            else:
+                self._frames.push()
 
     def _pause(self) -> float | None:
         """How long there is nothing to do: 0 when there is, None until something changes."""
-        now = time.monotonic()
-        if self._buffer.failed:
-            # Not before the rest is settled: frames are published again in their first order.
-            return None if self._buffer.unsettled else max(0.0, self._retry_at - now)
-        if not self._buffer.waiting or self._buffer.unsettled >= MAX_UNSETTLED_FRAMES:
+        if self._frames.held_back:
+            return self._frames.due_in_s()
+        if not self._buffer.waiting or not self._frames.has_room():
             return None
         if self._urgent or self._buffer.waiting_steps >= self._max_steps:
             return 0.0
-        return max(0.0, self._due_at - now)
+        return max(0.0, self._due_at - time.monotonic())
 
-    def _take(self) -> Reports:
+    def _take(self) -> list[Report]:
         reports = self._buffer.take(self._max_steps)
         if not self._buffer.waiting:
             self._urgent = False
@@ -189,44 +186,24 @@ class FrameSender:
         self._due_at = time.monotonic() + self._linger_s
         return reports
 
-    def _send(self, reports: Reports) -> None:
-        refusal: FrameRefusedError | None = None
+    def _send(self, reports: list[Report]) -> None:
+        counts = [steps_and_ends(report) for report in reports]
+        settle = partial(self._settle, sum(steps for steps, _ in counts), sum(ends for _, ends in counts))
         try:
             frame_bytes = encode_msgpack(build_frame(self._producer, self._session, reports))
         except Exception as error:  # what the checks have let through must not end the thread either
-            frame_bytes, refusal = b"", FrameRefusedError(f"{type(error).__name__}: {error}")
-        with self._changed:
-            frame = self._buffer.frame_of(frame_bytes, reports)
+            refusal = FrameRefusedError(f"{type(error).__name__}: {error}")
+            self._frames.note_error(refusal)
+            with self._changed:
+                settle(refusal)
+                self._changed.notify_all()
+        else:
+            self._frames.offer(self._producer.encode(), frame_bytes, settle)
+
+    def _settle(self, steps: int, ends: int, refusal: FrameRefusedError | None) -> None:
+        self._buffer.release(steps, ends)
         if refusal is None:
-            self._publish(frame)
+            self._steps_sent += steps
         else:
-            self._settle(frame, refusal)
-
-    def _publish(self, frame: PublishedFrame) -> None:
-        settle = partial(self._settle, frame)
-        try:
-            self._publisher.publish(self._producer.encode(), frame.frame_bytes, settle)
-        except Exception as error:  # a publisher's mistake must not end the thread that all frames go through
-            settle(error)
-
-    def _settle(self, frame: PublishedFrame, error: Exception | None) -> None:
-        with self._changed:
-            if error is not None:
-                self._publish_errors += 1
-                self._last_error = f"{type(error).__name__}: {error}"
-            if error is None or isinstance(error, FrameRefusedError):
-                if self._buffer.settle(frame):
-                    self._count(frame, arrived=error is None)
-            elif self._buffer.fail(frame):
-                self._retry_at = time.monotonic() + self._retry_s
-                self._retry_s = min(2 * self._retry_s, LONGEST_RETRY_S)
-            self._changed.notify_all()
-
-    def _count(self, frame: PublishedFrame, *, arrived: bool) -> None:
-        if arrived:
-            self._steps_sent += frame.steps
-            self._frames_sent += 1
-            self._retry_s = FIRST_RETRY_S
-        else:
-            self._steps_dropped += frame.steps
-            self._ends_dropped += frame.ends
+            self._steps_dropped += steps
+            self._ends_dropped += ends

@@ -1,13 +1,10 @@
-"""The emitter's bounded memory: reports that wait for a frame, and frames that wait for their acknowledgement.
+"""Reported steps and ends: how they become a frame, and the emitter's bounded memory of them.
 
-Plain data without a lock: the emitter holds its own around every call.
-
-Puts reported steps and ends together into a step frame.
+The memory has no lock: the emitter holds its own around every call.
 """
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,23 +107,14 @@ def _columns(steps: list[ReportedStep], episodes: list[int]) -> dict[str, StepCo
     return columns
 
 
-@dataclass(eq=False, slots=True)
-class PublishedFrame:
-    """A frame that was handed to the publisher, kept until it is known what became of it."""
-
-    number: int
-    frame_bytes: bytes
-    steps: int
-    ends: int
-
-
 class StepBuffer:
     """What an emitter holds, bounded: when it is full the newest steps are refused.
 
-    Ends have a reserve of their own, as each of them closes an episode that would otherwise stay open for long.
+    A report is held until the frame that it went into is done with. Ends have a reserve of their own, as each of them
+    closes an episode that would otherwise stay open for long.
 
     Args:
-        max_steps: how many steps are held at most, waiting and published together.
+        max_steps: how many steps are held at most, those in frames on their way among them.
         max_ends: the same for ends.
     """
 
@@ -134,9 +122,6 @@ class StepBuffer:
         self._max_steps = max_steps
         self._max_ends = max_ends
         self._waiting: deque[Report] = deque()
-        self._unsettled: set[PublishedFrame] = set()
-        self._failed: list[PublishedFrame] = []
-        self._next_number = 0
         self.waiting_steps = 0
         self.steps = 0
         self.ends = 0
@@ -150,16 +135,6 @@ class StepBuffer:
     def empty(self) -> bool:
         """Whether everything that was taken in is done with."""
         return not (self.steps or self.ends)
-
-    @property
-    def unsettled(self) -> int:
-        """How many frames are with the publisher."""
-        return len(self._unsettled)
-
-    @property
-    def failed(self) -> bool:
-        """Whether there are frames to publish again."""
-        return bool(self._failed)
 
     def add_step(self, report: ReportedStep) -> bool:
         """Takes a step in, if there is room."""
@@ -208,44 +183,14 @@ class StepBuffer:
             taken.append(batch)
         return taken
 
-    def frame_of(self, frame_bytes: bytes, reports: list[Report]) -> PublishedFrame:
-        """The frame made of these reports, which is with the publisher from now on."""
-        counts = [steps_and_ends(report) for report in reports]
-        steps, ends = sum(count[0] for count in counts), sum(count[1] for count in counts)
-        frame = PublishedFrame(self._next_number, frame_bytes, steps, ends)
-        self._next_number += 1
-        self._unsettled.add(frame)
-        return frame
-
-    def fail(self, frame: PublishedFrame) -> bool:
-        """Keeps a frame that did not arrive, to be published again; False when it is done with already."""
-        if frame not in self._unsettled:
-            return False
-        self._unsettled.remove(frame)
-        self._failed.append(frame)
-        return True
-
-    def take_failed(self) -> list[PublishedFrame]:
-        """The frames to publish again, in their first order."""
-        again = sorted(self._failed, key=lambda frame: frame.number)
-        self._failed.clear()
-        self._unsettled.update(again)
-        return again
-
-    def settle(self, frame: PublishedFrame) -> bool:
-        """Lets go of a frame that is done with; False when it was so already."""
-        if frame not in self._unsettled:
-            return False
-        self._unsettled.remove(frame)
-        self.steps -= frame.steps
-        self.ends -= frame.ends
-        return True
+    def release(self, steps: int, ends: int) -> None:
+        """Makes room again: what was taken is done with."""
+        self.steps -= steps
+        self.ends -= ends
 
     def clear(self) -> tuple[int, int]:
         """Gives up all that is held; how many steps and ends that is."""
         given_up = self.steps, self.ends
         self._waiting.clear()
-        self._unsettled.clear()
-        self._failed.clear()
         self.waiting_steps = self.steps = self.ends = 0
         return given_up

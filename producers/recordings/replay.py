@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 
 from springback.producers.contract.frame import StepFrame
-from springback.producers.emitter.forwarding import DeliveryWindow
+from springback.producers.emitter.delivery import DeliveryWindow
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.emitter.step_emitter import new_session
 from springback.producers.errors import FrameRefusedError

@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from springback.producers.emitter.forwarding import DeliveryWindow
+from springback.producers.emitter.delivery import DeliveryWindow
 from springback.producers.emitter.publishers import OnDone
 from springback.producers.errors import FrameRefusedError, PublishError
 
@@ -106,6 +106,9 @@ def test_a_failure_ends_it() -> None:
     kafka.answer(ConnectionError("broker away"))
     with pytest.raises(PublishError, match=r"did not take a frame \(broker away\); 0 frames had arrived"):
         window.publish(b"key", b"1", Settled())
+    assert kafka.taken == [b"0"]
+    with pytest.raises(PublishError, match="broker away"):
+        window.drain()
 
 
 def test_a_refusal_is_told_and_passed_over() -> None:
