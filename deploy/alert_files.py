@@ -1,7 +1,7 @@
 """The configuration of Prometheus and Alertmanager that comes with springback, copied out with a user's own addresses.
 
-The files are text, and are changed as text: each stays what it is in the repository, comments included, but for the
-addresses, the runbook's and, for a drill, the times.
+The files are changed as text: each stays what it is in the repository, comments included, except for the addresses,
+where the runbook is and, for a drill, the times.
 """
 
 import json
@@ -42,15 +42,15 @@ class AlertFilesExistError(DeployError):
 
 
 class AlertFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What the copied files shall say.
+    """What the copied files are to say.
 
     Attributes:
         exporters: HOST:PORT of each exporter, as Prometheus reaches it.
         workers: HOST:PORT of each worker's health endpoint.
         alertmanagers: HOST:PORT of each Alertmanager.
         runbook: what the alerts' links begin with; the copied runbook where empty.
-        hasten: by what every `for`, `keep_firing_for`, interval and wait is divided. Above 1 for a drill or a test:
-            the expressions stay as they are.
+        hasten: what every `for`, `keep_firing_for`, interval and wait is divided by: above 1 for a drill or a test.
+            The expressions stay as they are.
     """
 
     exporters: Sequence[str] = ("127.0.0.1:9464",)
@@ -60,32 +60,32 @@ class AlertFiles(msgspec.Struct, frozen=True, kw_only=True):
     hasten: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check what was given.
+        """Checks what was given.
 
         Raises:
-            AlertFilesError: an address is none, or the factor is below 1.
+            AlertFilesError: an address is not HOST:PORT, or the factor is not from 1 to 1000.
         """
         for address in (*self.exporters, *self.workers, *self.alertmanagers):
             found = _ADDRESS.fullmatch(address)
             if found is None or not 0 < int(found[2]) < 65_536:
-                message = f"{address!r} is no address: expected HOST:PORT, such as 127.0.0.1:9464, without http://"
+                message = f"{address!r} is not an address: expected HOST:PORT, such as 127.0.0.1:9464, without http://"
                 raise AlertFilesError(message)
         if not 1 <= self.hasten <= 1000:
             message = f"times cannot be divided by {self.hasten}: expected a number from 1 to 1000"
             raise AlertFilesError(message)
 
     def write(self, directory: Path, *, overwrite: bool = False) -> list[Path]:
-        """Write all files into one directory, which is made if it is not there.
+        """Writes all files into one directory, which is made if it is not there.
 
         Args:
             directory: where to.
             overwrite: whether files that are there already, and say something else, may be replaced.
 
         Returns:
-            The files, in the order of reading.
+            the files, in the order of reading.
 
         Raises:
-            AlertFilesExistError: there are such files, and they may not be replaced. Nothing was written.
+            AlertFilesExistError: there are such files, and they may not be replaced; nothing was written.
         """
         directory = directory.absolute()
         texts = {

@@ -1,4 +1,4 @@
-"""A broker that this program starts: on free loopback ports, from the beginning of a ``with`` block to its end.
+"""A broker that this program starts: on free loopback ports, from the beginning of a `with` block to its end.
 
 It has started once a Kafka client gets its own cluster id from it: another broker that holds the port has another.
 """
@@ -28,16 +28,16 @@ _PORT_TRIES = 200
 
 
 class BrokerProcess(ABC):
-    """What all such brokers have; each kind says how it is made ready, and by which command it runs.
+    """What all such brokers have in common; each kind says how it is made ready, and which command runs it.
 
-    ``stop``, ``kill`` and ``start`` inside the block keep the address, as a broker that restarts does.
+    `stop`, `kill` and `start` inside the block keep the address, as a broker that restarts does.
 
     Args:
-        name: What it is, for error messages.
-        slug: What its log and its temporary directory are called.
-        ports: How many ports it takes; the first is that for clients.
-        start_timeout_s: How long it may take to answer, in seconds.
-        log_directory: Where ``<slug>.log`` is written; a temporary one, removed at the end, when not given.
+        name: what it is, for error messages.
+        slug: what its log and its temporary directory are called.
+        ports: how many ports it takes; the first is that for clients.
+        start_timeout_s: how long it may take to answer, in seconds.
+        log_directory: where `<slug>.log` is written; a temporary one, removed at the end, when not given.
     """
 
     def __init__(self, name: str, slug: str, *, ports: int, start_timeout_s: float, log_directory: Path | None) -> None:
@@ -62,11 +62,11 @@ class BrokerProcess(ABC):
         return self._running().pid
 
     def check(self) -> None:
-        """Raise ChildFailedError if the broker has ended."""
+        """Raises ChildFailedError if the broker has ended."""
         self._running().check()
 
     def __enter__(self) -> Self:
-        """Start it and wait until it answers."""
+        """Starts it and waits until it answers."""
         with contextlib.ExitStack() as opening:
             self._directory = opening.enter_context(run_directory(self._slug))
             opening.callback(self.kill)
@@ -78,20 +78,20 @@ class BrokerProcess(ABC):
                     break
                 except ChildFailedError:
                     if all(map(is_free, self._ports)) or not tries_left:
-                        raise  # it was not for the ports that it failed
+                        raise  # the ports were not the reason
             self._open = opening.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Kill it; its data is removed."""
+        """Kills it; its data is removed."""
         self._open.close()
 
     def start(self) -> None:
-        """Start it, at its address, and wait until it answers.
+        """Starts it at its address, and waits until it answers.
 
         Raises:
-            DeployError: It runs already.
-            ChildFailedError: It did not start.
+            DeployError: it runs already.
+            ChildFailedError: it did not start.
         """
         if self._child is not None:
             message = f"{self._name} runs already, at {self.address}."
@@ -109,20 +109,20 @@ class BrokerProcess(ABC):
             raise
 
     def stop(self) -> None:
-        """Stop it in good order, as an operator would; harmless when it does not run."""
+        """Stops it in good order, as an operator would; harmless when it does not run."""
         if self._child is not None:
             self._child.terminate(_STOP_GRACE_S)
             self._child = None
 
     def kill(self) -> None:
-        """Kill it (SIGKILL), as a crash would; harmless when it does not run."""
+        """Kills it (SIGKILL), as a crash would; harmless when it does not run."""
         if self._child is not None:
             self._child.kill()
             self._child = None
 
     @abstractmethod
     def _make_ready(self) -> str:
-        """Prepare a start with no data, at the ports chosen; the id that its cluster will tell."""
+        """Prepares a start without data at the chosen ports, and returns the id that its cluster will have."""
 
     @abstractmethod
     def _command(self) -> Sequence[str]:
@@ -144,7 +144,7 @@ class BrokerProcess(ABC):
 
 
 def cluster_id(address: str) -> str | None:
-    """The id of the cluster that is served at ``address``; None while no Kafka broker serves there.
+    """The id of the cluster that is served at `address`; None while no Kafka broker serves there.
 
     Args:
         address: HOST:PORT of a listener without TLS and SASL.
@@ -155,7 +155,7 @@ def cluster_id(address: str) -> str | None:
         try:
             return asyncio.run(_told_cluster_id(address))
         except (KafkaError, OSError, ValueError):
-            return None  # nobody is there, or something else than a Kafka broker
+            return None  # nothing is there, or something other than a Kafka broker
 
 
 async def _told_cluster_id(address: str) -> str | None:
@@ -173,7 +173,7 @@ async def _told_cluster_id(address: str) -> str | None:
 
 @contextlib.contextmanager
 def _silenced(name: str) -> Iterator[None]:
-    """Keeps what a library logs to itself: that nobody answers yet is no error of a broker that is starting."""
+    """Keeps what a library logs to itself: a broker that does not answer yet is not an error while it starts."""
     logger = logging.getLogger(name)
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -187,7 +187,7 @@ def split_address(address: str) -> tuple[str, int]:
     """The host and the port of HOST:PORT; an IPv6 host stands in brackets.
 
     Raises:
-        ValueError: It is not of that form.
+        ValueError: it is not of that form.
 
     >>> split_address("127.0.0.1:9092"), split_address("[::1]:9092")
     (('127.0.0.1', 9092), ('::1', 9092))
@@ -204,7 +204,7 @@ def free_port() -> int:
     """A TCP port that nothing on 127.0.0.1 holds now; it may be taken before it is used.
 
     Raises:
-        OSError: No free one was found.
+        OSError: no free one was found.
     """
     choose = random.SystemRandom()
     for _ in range(_PORT_TRIES):

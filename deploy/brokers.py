@@ -1,4 +1,4 @@
-"""Which broker to use, as ``--broker embedded|kafka|HOST:PORT`` names it."""
+"""Which broker to use, as `--broker embedded|kafka|HOST:PORT` names it."""
 
 import socket
 from contextlib import AbstractContextManager
@@ -22,20 +22,20 @@ class Broker(Protocol):
         """HOST:PORT for clients; several with commas between where it is a cluster."""
 
     def check(self) -> None:
-        """Raise a DeployError if it has ended or can no longer be reached."""
+        """Raises a DeployError if it has ended or can no longer be reached."""
 
 
 class ExternalBroker:
-    """A broker or cluster that somebody else runs: only looked whether something listens there.
+    """A broker or cluster that somebody else runs.
 
-    Its security is the clients' affair, so nothing is said to it.
+    All that is checked is whether something listens there: how to speak with it securely is the clients' affair.
 
     Args:
         addresses: HOST:PORT, several with commas between.
 
     Raises:
-        ValueError: An address is not of that form.
-        BrokerUnavailableError: None of them can be reached (on entering the block, and on ``check``).
+        ValueError: an address is not of that form.
+        BrokerUnavailableError: none of them can be reached (on entering the block, and on `check`).
     """
 
     def __init__(self, addresses: str) -> None:
@@ -43,7 +43,7 @@ class ExternalBroker:
         self._targets = [split_address(address.strip()) for address in addresses.split(",")]
 
     def check(self) -> None:
-        """Raise BrokerUnavailableError if none of the addresses can be reached."""
+        """Raises BrokerUnavailableError if none of the addresses can be reached."""
         failures = []
         for host, port in self._targets:
             try:
@@ -59,23 +59,23 @@ class ExternalBroker:
         raise BrokerUnavailableError(message)
 
     def __enter__(self) -> Self:
-        """Look whether it can be reached."""
+        """Checks that it can be reached."""
         self.check()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Leave it running."""
+        """Leaves it running."""
 
 
 def open_broker(choice: str, log_directory: Path | None = None) -> AbstractContextManager[Broker]:
-    """The chosen broker, which runs as long as the block (or goes on running, if it is not ours).
+    """The chosen broker, which runs as long as the block (or longer, if it is not ours).
 
     Args:
-        choice: ``embedded`` (Tansu), ``kafka`` (a real Apache Kafka on this machine), or HOST:PORT of one that runs.
-        log_directory: Where a broker of ours writes its log; a temporary one when not given.
+        choice: `embedded` (Tansu), `kafka` (a real Apache Kafka on this machine), or HOST:PORT of one that runs.
+        log_directory: where a broker of ours writes its log; a temporary one when not given.
 
     Raises:
-        DeployError: The choice is none of these, or something that it needs is missing.
+        DeployError: the choice is none of these, or something that it needs is missing.
     """
     if choice == "embedded":
         return EmbeddedBroker(log_directory)

@@ -1,7 +1,7 @@
 """A child process that cannot outlive us.
 
 On Linux the kernel kills the child as soon as this process is gone, whatever ended it (kill -9 included): the child
-asks for it with ``prctl(PR_SET_PDEATHSIG)`` in a small launcher before it becomes the wanted program. Elsewhere the
+asks for it with `prctl(PR_SET_PDEATHSIG)` in a small launcher before it becomes the wanted program. Elsewhere the
 children are killed when the interpreter exits, which a kill -9 prevents.
 """
 
@@ -45,14 +45,14 @@ class ChildProcess:
     Its standard input is empty. As a context manager it is terminated at the end of the block.
 
     Args:
-        name: What the child is, for error messages.
-        command: The program and its arguments; no secrets, since every user of the machine can read them.
-        log_path: The file that takes its standard output and error.
-        environment: The child's whole environment; ours when not given.
-        directory: Its working directory; ours when not given.
+        name: what the child is, for error messages.
+        command: the program and its arguments; no secrets, since every user of the machine can read them.
+        log_path: the file that takes its standard output and error.
+        environment: the child's whole environment; ours when not given.
+        directory: its working directory; ours when not given.
 
     Raises:
-        ChildFailedError: The program could not be started.
+        ChildFailedError: the program could not be started.
     """
 
     def __init__(
@@ -101,41 +101,41 @@ class ChildProcess:
         return self._process.poll()
 
     def check(self) -> None:
-        """Raise if the child has ended.
+        """Raises an error if the child has ended.
 
         Raises:
-            ChildFailedError: It has ended, with whatever exit code.
+            ChildFailedError: it has ended, whatever its exit code.
         """
         if self.exit_code is not None:
             message = f"{self.name} {self._ending()}. {self._log_report()}"
             raise ChildFailedError(message)
 
     def wait_until(self, is_ready: Callable[[], bool], timeout_s: float, awaited: str) -> None:
-        """Wait until the child is ready.
+        """Waits until the child is ready.
 
         Args:
-            is_ready: Asked every few milliseconds.
-            timeout_s: How long to wait, in seconds.
-            awaited: What is waited for, for the error message, such as "an answer at 127.0.0.1:9092".
+            is_ready: asked every few milliseconds.
+            timeout_s: how long to wait, in seconds.
+            awaited: what is waited for, for the error message, such as "an answer at 127.0.0.1:9092".
 
         Raises:
-            ChildFailedError: The child ended meanwhile, or it was not ready in time.
+            ChildFailedError: the child ended meanwhile, or it was not ready in time.
         """
         deadline_s = time.monotonic() + timeout_s
         while not is_ready():
             self.check()
             if time.monotonic() > deadline_s:
-                message = f"{self.name} runs, but after {timeout_s:g} s there is not {awaited}. {self._log_report()}"
+                message = f"{self.name} runs, but after {timeout_s:g} s still lacks {awaited}. {self._log_report()}"
                 raise ChildFailedError(message)
             time.sleep(POLL_INTERVAL_S)
         # What answered may not have been the child: it may have failed because something else holds its port.
         self.check()
 
     def wait(self, timeout_s: float) -> int:
-        """Wait for the child to end by itself and return its exit code.
+        """Waits for the child to end by itself, and returns its exit code.
 
         Raises:
-            ChildFailedError: It still runs after ``timeout_s`` seconds.
+            ChildFailedError: it still runs after `timeout_s` seconds.
         """
         try:
             return self._process.wait(timeout_s)
@@ -144,10 +144,10 @@ class ChildProcess:
             raise ChildFailedError(message) from error
 
     def terminate(self, grace_s: float = 10.0) -> int:
-        """End the child and all of its process group: SIGTERM, and SIGKILL after ``grace_s`` seconds.
+        """Ends the child and its whole process group: SIGTERM, and SIGKILL after `grace_s` seconds.
 
         Returns:
-            The exit code (see ``exit_code``); harmless when it has ended already.
+            the exit code (see `exit_code`); harmless when it has ended already.
         """
         if self._process.poll() is None:
             self._signal_group(signal.SIGTERM)
@@ -158,7 +158,7 @@ class ChildProcess:
         return self.kill()
 
     def kill(self) -> int:
-        """End the child and all of its process group at once, with SIGKILL; returns the exit code."""
+        """Ends the child and its whole process group at once, with SIGKILL; returns the exit code."""
         if self in _living:
             self._signal_group(signal.SIGKILL)
             _living.discard(self)
@@ -177,7 +177,7 @@ class ChildProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Terminate it."""
+        """Terminates it."""
         self.terminate()
 
     def _signal_group(self, number: signal.Signals) -> None:
@@ -209,7 +209,7 @@ _spawning_thread: threading.Thread | None = None
 
 
 def _in_spawning_thread(spawn: _Spawn) -> "subprocess.Popen[bytes]":
-    """Run ``spawn`` in a thread that lives as long as the process.
+    """Runs `spawn` in a thread that lives as long as the process.
 
     The kernel sends the death signal when the *thread* that created the child ends.
     """

@@ -1,7 +1,7 @@
 """The console command `springback`: runs a command, and turns what goes wrong into one clear line and an exit code.
 
 The commands themselves are in `deploy/commands/`, one file each. Whatever they need is imported when they run, so that
-`springback --help` is quick, and an install without an extra is told which one to add.
+`springback --help` is quick, and an install that lacks an extra says which one to add.
 """
 
 import errno
@@ -50,16 +50,16 @@ EXTRA_OF_PACKAGE: Final = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Runs one command.
 
     Args:
-        arguments: What follows the command's name on the command line; that of this process if None.
+        arguments: what follows the command's name on the command line; that of this process if None.
 
     Returns:
         0 when all went well, 1 for a finding or a failed run, 2 for wrong usage or bad input, 130 after Ctrl-C.
 
     Raises:
-        Exception: A fault of springback's own, or any error at all while `SPRINGBACK_DEBUG` is set: with its traceback.
+        Exception: a fault of springback's own, or any error at all while `SPRINGBACK_DEBUG` is set, with its traceback.
     """
     try:
         from springback.deploy.command_app import build_app

