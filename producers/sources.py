@@ -126,8 +126,10 @@ def _gymnasium(name: str, module: str, about: str) -> Source:
     return Source(name, "wrapper", f"springback.producers.environments.{module}", "gymnasium", "gymnasium", about)
 
 
-def _recording(name: str, module: str, needs: str, about: str, *, magic: bytes = b"", by_name: bool = False) -> Source:
-    place = f"springback.producers.recordings.{module}:read_messages"
+def _recording(
+    name: str, module: str, needs: str, about: str, *, magic: bytes = b"", by_name: bool = False, read: str = "messages"
+) -> Source:
+    place = f"springback.producers.recordings.{module}:read_{read}"
     return Source(name, "recording", place, "recordings" if needs else None, needs, about, "", magic, by_name)
 
 
@@ -159,8 +161,8 @@ SOURCES: Final[tuple[Source, ...]] = (
         "",
         "topics of ROS 1 and ROS 2, by a mapping",
     ),
-    _recording("csv", "csv_rows", "", "rows of a CSV file, plain or gzip"),
-    _recording("jsonl", "json_records", "", "any records as JSON Lines, plain or gzip"),
+    _recording("csv", "rows", "", "rows of a CSV file, plain or gzip", read="csv"),
+    _recording("jsonl", "rows", "", "any records as JSON Lines, plain or gzip", read="json_lines"),
     _recording("lerobot", "lerobot_dataset", "pyarrow", "the folder of a LeRobot dataset (v2, v3)"),
     _recording(
         "mcap",

@@ -29,8 +29,7 @@ from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.errors import UnreadableFrameError
 from springback.producers.mapping.live import MappedSteps
 from springback.producers.mapping.paths import TopicPattern
-from springback.producers.mapping.signal_mapping import SignalMapping
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
 
 MOST_PRODUCERS: Final = 1000
 MOST_EPISODES: Final = 1000

@@ -20,8 +20,7 @@ from springback.producers.bridges.ros2_feed import Ros2Feed
 from springback.producers.bridges.ros_clients import MissingRosError, import_rclpy, import_rospy
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.mapping.live import MappedSteps
-from springback.producers.mapping.signal_mapping import SignalMapping
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
 
 TICK_S = 0.1
 

@@ -1,4 +1,4 @@
-"""One agent under a mapping: its session, the episode that runs, and the steps and ends that its messages come to."""
+"""One agent under a mapping: its session, the episode under way, and the steps and ends that its messages make."""
 
 import math
 from collections import Counter, deque
@@ -12,29 +12,26 @@ from springback.producers.emitter.step_buffer import ReportedEnd, ReportedStep
 from springback.producers.errors import SignalError
 from springback.producers.mapping.clocks import SessionClock
 from springback.producers.mapping.paths import MISSING, FieldPath
-from springback.producers.mapping.routes import EPISODE_ID, HEADER, NAVIGATION, OUTCOME, SIGNALS, Route
-from springback.producers.mapping.rules import EventRule
-from springback.producers.mapping.signal_mapping import SignalMapping
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.routes import EPISODE_ID, HEADER, NAVIGATION, OUTCOME, SIGNALS, Repetitions, Route
+from springback.producers.mapping.rules import EventRule, conversion_of
+from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
 from springback.producers.mapping.transforms import OTHERWISE
-from springback.producers.mapping.value_cells import Repetitions, RuleCells
-from springback.producers.mapping.values import conversion_of, plain_text
+from springback.producers.mapping.value_cells import RuleCells
+from springback.producers.mapping.values import plain_text
 
 MOST_LATE: Final = 64
 MOST_IDS: Final = 10_000
-_NUMBERS_OF_HEADER: Final = ("stress", "magnitude")
-_DISTANCES: Final = ("shortest_path", "path", "final_distance")
 
 
 class Count(Protocol):
-    """Is told of what is left out."""
+    """Counts what is left out."""
 
     def __call__(self, reason: str, detail: str, key: str = "") -> None:
-        """One more: a snake_case reason, an example in words, the key of the mapping that it is of."""
+        """Counts one more: a snake_case reason, an example in words, and the mapping's key that it belongs to."""
 
 
 class RunningEpisode(NamedTuple):
-    """An episode that runs; its header is made at its first step, when all that is known by then goes into it."""
+    """An episode under way; its header is made at its first step, of all that is known by then."""
 
     header: EpisodeHeader | None
     id: str | None
@@ -49,7 +46,7 @@ class AgentEpisodes:
         mapping: what to make of messages.
         agent: its id.
         session: the session's id.
-        count: told of everything that is left out.
+        count: counts everything that is left out.
     """
 
     def __init__(self, mapping: SignalMapping, agent: str, session: str, count: Count) -> None:
@@ -82,24 +79,24 @@ class AgentEpisodes:
 
     @property
     def is_open(self) -> bool:
-        """Whether an episode runs."""
+        """Whether an episode is under way."""
         return self._episode is not None
 
     def inherit(self, before: "AgentEpisodes") -> None:
-        """Go on from an earlier session of the agent: what it said of itself holds, and that it said good-bye."""
+        """Goes on from an earlier session of the agent: what it said of itself holds, and that it has said goodbye."""
         self._segments, self._traits = before._segments, before._traits
         self._told = {key: text for key, text in before._told.items() if key[0] == "session_end"}
 
     def remember_traits(self, message: TimedMessage, route: Route) -> None:
-        """Keep what a message says of the agent and its tasks."""
+        """Keeps what a message says of the agent and its tasks."""
         self._segments |= route.segments
         self._take(self._traits, route.traits, message, message.receive_s)
 
     def take(self, message: TimedMessage, route: Route, time_s: float) -> Iterator[ReportedStep | ReportedEnd]:
-        """Make of a message what the mapping says; it is in order, and no repetition.
+        """Makes of a message what the mapping says; it must be in order, and not a repetition.
 
         Yields:
-            Steps and ends, each before the next is worked out.
+            steps and ends, each before the next is worked out.
         """
         yield from self.advance(time_s)
         begins = any([self._fires("begin", place, event, message) is not None for place, event in route.begin])
@@ -118,12 +115,12 @@ class AgentEpisodes:
                 yield from self.end(event.outcomes.get(text, event.outcomes.get(OTHERWISE, "aborted")), time_s)
 
     def other_id(self) -> bool:
-        """Whether the agent now speaks of another episode than the one that runs."""
+        """Whether the agent now names an episode other than the one under way."""
         running = None if self._episode is None else self._episode.id
         return running is not None and self._read_id() not in (None, running)
 
     def begin_id(self) -> None:
-        """The agent speaks of another episode: its clock may begin anew, and what is told of it is news."""
+        """Prepares for another episode id: the clock may begin afresh, and every event is new."""
         self.clock.begin()
         self._told.clear()
 
@@ -134,13 +131,13 @@ class AgentEpisodes:
         )
 
     def advance(self, now_s: float) -> Iterator[ReportedStep | ReportedEnd]:
-        """Make the steps of a fixed rate that are due, and end an episode that has been silent for too long."""
+        """Makes the fixed-rate steps that are due, and ends an episode that has been silent for too long."""
         cycle_s = self._mapping.step.cycle_s
         if cycle_s is not None and self._episode is not None:
             progress = self._signals[SIGNALS + "progress"]
             stale_s = self._mapping.step.stale_s
             while self._next_due_s <= now_s:
-                silent = self._next_due_s - self._heard_s > stale_s  # a default or a sum never gets old by itself
+                silent = self._next_due_s - self._heard_s > stale_s  # a default or a sum never gets stale by itself
                 if silent or progress.read(self._next_due_s, stale_s, self._segments) is None:
                     cycles = math.floor((now_s - self._next_due_s) / cycle_s) + 1
                     self._skip(cycles)
@@ -153,7 +150,7 @@ class AgentEpisodes:
             yield from self.end(self._outcome(), episode.active_s)
 
     def move(self, by_s: float) -> None:
-        """The clock was set: what was timed so far is moved along."""
+        """Moves what was timed so far by this much, since the clock was set."""
         if self._episode is not None:
             self._episode = self._episode._replace(active_s=self._episode.active_s + by_s)
             self._next_due_s += by_s
@@ -163,7 +160,7 @@ class AgentEpisodes:
                 cell.time_s += by_s
 
     def end(self, outcome: str | None, time_s: float | None = None) -> Iterator[ReportedEnd]:
-        """End the episode that runs, if one does; of one without steps nothing was told. None: as the mapping says."""
+        """Ends the episode under way, if it has steps; an outcome of None stands for the one that the mapping gives."""
         episode, self._episode = self._episode, None
         self._next_due_s = math.inf
         if episode is None or episode.header is None:
@@ -179,13 +176,14 @@ class AgentEpisodes:
             self._next_due_s = time_s + self._mapping.step.cycle_s
 
     def _begins_unsaid(self, route: Route) -> bool:
-        """Whether a message of this route begins an episode without any event; one that was ended stays so."""
+        """Whether a message of this route begins an episode without an event; an episode that was ended stays ended."""
         if self._mapping.episode.begin or not (route.values or route.trigger):
             return False
         over = self._over is not None and self._read_id() == self._over
         if over and route.trigger:
             self._count(
-                "after_end", f"{self.agent}: episode {self._over!r} is over; begin can say that its id comes again"
+                "after_end",
+                f"{self.agent}: episode {self._over!r} is over; an event `begin` can begin another of this id",
             )
         return not over
 
@@ -194,7 +192,7 @@ class AgentEpisodes:
         return told
 
     def _skip(self, cycles: int) -> None:
-        self._count("no_progress", f"{self.agent}: no value of signals.progress that is new enough")
+        self._count("no_progress", f"{self.agent}: signals.progress has no value that is recent enough")
         episode = self._episode
         if episode is not None and episode.header is not None:
             self._episode = episode._replace(next_step=episode.next_step + cycles)
@@ -217,7 +215,7 @@ class AgentEpisodes:
         signals["time_s"] = time_s
         self.clock.has_stepped = True
         self._episode = episode._replace(active_s=time_s, next_step=episode.next_step + 1)
-        for cells in self._signals.values():  # what is told at the end adds up over the whole episode
+        for cells in self._signals.values():  # what is reported at the end adds up over the whole episode
             cells.close_step()
         yield ReportedStep(episode.header, episode.next_step, signals)
 
@@ -240,7 +238,7 @@ class AgentEpisodes:
             self._count("unusable_header", str(error))
             return None
         if name != episode_id:
-            self._count("id_again", f"{self.agent}: an episode {episode_id!r} was here before; this one is {name!r}")
+            self._count("id_again", f"{self.agent}: a second episode {episode_id!r} came; it is called {name!r}")
         self._episodes += 1
         self._remember_id(str(episode_id))
         return episode._replace(header=header, id=episode_id)
@@ -275,7 +273,7 @@ class AgentEpisodes:
             raw = path.read(message.value)
             if raw is MISSING:
                 self._count("missing_field", f"{message.topic or 'a row'} has no {path.text}", key)
-            elif not into[key].cells[place].take(raw, time_s) and raw != []:  # a list of none says that there are none
+            elif not into[key].cells[place].take(raw, time_s) and raw != []:  # an empty list says that there are none
                 self._count("unusable_value", f"{message.topic or 'a row'} has {str(raw)[:80]!r} as {path.text}", key)
 
     def _fires(self, kind: str, place: int, event: EventRule, message: TimedMessage) -> str | None:

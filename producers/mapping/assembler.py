@@ -1,6 +1,6 @@
-"""From timed messages of any source to episodes and steps, as a signal mapping says: pure, bounded, and never stopped.
+"""From timed messages of any source to episodes and steps, as a signal mapping says; pure, and bounded in memory.
 
->>> from springback.producers.mapping.signal_mapping import parse_mapping
+>>> from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping
 >>> mapping = parse_mapping('''
 ... agent = { segment = "robot" }
 ... header = { family = "navigation" }
@@ -23,23 +23,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from springback.producers.contract.columns import without_lone_surrogates
 from springback.producers.contract.frame import MAX_IDENTIFIER
 from springback.producers.emitter.step_buffer import ReportedEnd, ReportedStep
 from springback.producers.mapping.agent_episodes import AgentEpisodes
 from springback.producers.mapping.clocks import ReorderBuffer
-from springback.producers.mapping.paths import MISSING, number_of, seconds_of, text_of
+from springback.producers.mapping.paths import MISSING
 from springback.producers.mapping.routes import Route, Routes
-from springback.producers.mapping.signal_mapping import SignalMapping
-from springback.producers.mapping.timed_message import TimedMessage
-
-__all__ = ["AssemblyReport", "EpisodeAssembler", "MappedReport", "SessionClosed", "TimedMessage"]
+from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
+from springback.producers.mapping.values import number_of, plain_text, seconds_of, text_of
 
 MOST_AGENTS: Final = 1000
 
 
 class SessionClosed(NamedTuple):
-    """A session has ended: nothing more comes of it."""
+    """The end of a session: nothing more comes from it."""
 
 
 class MappedReport(NamedTuple):
@@ -58,7 +55,7 @@ class AssemblyReport:
         messages, steps, ends, sessions: how many.
         left_out: what was not used, by reason: not_mapped, no_agent, too_many_agents, retained, repeated,
             no_header_time, clock_reset, missing_field, unusable_value, no_progress, unusable_header, unusable_outcome,
-            after_end; and what was used all the same, but is worth a look: id_again.
+            after_end; and what was used but is worth a look: id_again.
         by_key: the same, by reason and key of the mapping.
         examples: the first of each in `by_key`, in words.
     """
@@ -72,7 +69,7 @@ class AssemblyReport:
     examples: dict[str, str] = field(default_factory=dict)
 
     def count(self, reason: str, detail: str, key: str = "") -> None:
-        """Something was left out, for a reason, perhaps of one key of the mapping."""
+        """Counts something that was left out, for a reason, perhaps because of one key of the mapping."""
         self.left_out[reason] += 1
         told = f"{reason} of {key}" if key else reason
         self.by_key[told] += 1
@@ -91,8 +88,8 @@ class EpisodeAssembler:
     Args:
         mapping: what to make of them.
         session: what the ids of all sessions begin with; a number follows.
-        recorded: the messages are of a recording, so that late ones can be put in order.
-        most_agents: of more agents at a time, messages are left out and counted.
+        recorded: whether the messages are those of a recording, so that late ones can be put in order.
+        most_agents: the most agents at a time; messages of further ones are left out and counted.
     """
 
     def __init__(
@@ -108,15 +105,15 @@ class EpisodeAssembler:
         self._buffers: dict[str, ReorderBuffer[_Held]] = {}
 
     def add(self, message: TimedMessage) -> list[MappedReport]:
-        """Take a message; gives the steps and ends that are certain by it."""
+        """Takes a message; returns the steps and ends that it makes certain."""
         self.report.messages += 1
         route = self._routes.of(message.topic)
         if not route.of_use:
-            self.report.count("not_mapped", f"no rule is for topic {message.topic!r}")
+            self.report.count("not_mapped", f"no rule reads topic {message.topic!r}")
             return []
         name = self._agent_id(message, route)
         if not name or len(name) > MAX_IDENTIFIER:
-            self.report.count("no_agent", f"{message.topic or 'a row'} does not say which agent it is of: {name!r}")
+            self.report.count("no_agent", f"{message.topic or 'a row'} does not name its agent: got {name!r}")
             return []
         told = [] if name in self._agents or len(self._agents) < self._most_agents else self._make_room()
         if told is None:
@@ -131,7 +128,7 @@ class EpisodeAssembler:
         agent.heard = self.report.messages
         own_s = self._own_s(message, agent)
         if agent.repetitions.seen(message, route, own_s):
-            self.report.count("repeated", f"{message.topic}: a message that was here before")
+            self.report.count("repeated", f"{message.topic}: the same message came before")
             return []
         by_header = self._mapping.time == "header"
         if by_header and own_s is None:
@@ -145,7 +142,7 @@ class EpisodeAssembler:
         return [report for one in due for report in self._take(name, one)]
 
     def advance(self, now_s: float) -> list[MappedReport]:
-        """Tell that it is so late by the receiver's clock: steps of a fixed rate and gaps need no message then."""
+        """Lets time pass until `now_s` by the receiver's clock, so that fixed-rate steps and gaps need no message."""
         told: list[MappedReport] = []
         for agent in self._agents.values():
             silent_s = now_s - agent.seen_s
@@ -154,7 +151,7 @@ class EpisodeAssembler:
         return told
 
     def finish(self) -> list[MappedReport]:
-        """The recording, or the source, is at its end: what is held is worked off, and open episodes end."""
+        """Works off what is held and ends open episodes, since the recording or the source is at its end."""
         told: list[MappedReport] = []
         for name in list(self._agents):
             told += self._finish(name)
@@ -171,7 +168,7 @@ class EpisodeAssembler:
         agent = self._agents[name]
         if message.retained:
             agent.remember_traits(message, route)
-            self.report.count("retained", f"{message.topic}: only what it says of the episodes to come is used")
+            self.report.count("retained", f"{message.topic}: it is only used for the traits of later episodes")
             return
         if agent.ends_session(message, route):
             yield from self._close(agent, "aborted")
@@ -188,7 +185,7 @@ class EpisodeAssembler:
             yield from self._close(agent, "aborted")
             before, agent = agent, self._new_agent(name, agent)
             self._agents[name] = agent
-            for first in before.late:  # what seemed to be late were the first messages after the jump
+            for first in before.late:  # what seemed late were the first messages after the jump
                 yield from self._placed(agent, *first)
         elif late:
             agent.late.append((message, route, header_s))
@@ -202,7 +199,7 @@ class EpisodeAssembler:
         before_s = agent.clock.now_s
         time_s = agent.clock.place(message.topic, header_s, message.receive_s)
         if time_s < before_s:
-            agent.move(time_s - before_s)  # its first time of its own has set the clock back
+            agent.move(time_s - before_s)  # the first message with a time of its own has set the clock back
         agent.seen_s = message.receive_s
         yield from self._told(agent, agent.take(message, route, time_s))
 
@@ -231,14 +228,15 @@ class EpisodeAssembler:
             return route.segments.get(rule.segment)
         for _, place, path in route.agent:
             raw = path.read(message.value)
-            if raw is not MISSING and (text := text_of(rule.sources[place].fresh_chain()(raw))) is not None:
-                return without_lone_surrogates(text)
+            if raw is not MISSING and (text := plain_text(rule.sources[place].fresh_chain()(raw))) is not None:
+                return text
         return text_of(rule.constant if rule.constant is not None else rule.default)
 
     def _make_room(self) -> list[MappedReport] | None:
-        """Finish with the agent that has been silent for longest; None where there is none to be spared.
+        """Finishes with the agent that has been silent for longest; returns None where none can be spared.
 
-        A live one may be between two episodes. One of a recording is at the end of its own part, perhaps in an episode.
+        A live one can be spared between two episodes; one of a recording once its own part seems to be over, even in
+        the middle of an episode.
         """
         long_ago = self.report.messages - 2 * self._most_agents
         live = self._window_s is None
@@ -246,7 +244,7 @@ class EpisodeAssembler:
         return self._finish(min(spare, key=lambda one: one.heard).agent) if spare else None
 
     def _own_s(self, message: TimedMessage, agent: AgentEpisodes) -> float | None:
-        """The time that the message gives itself; what is 0 among dates, or an empty stamp of ROS, was never set."""
+        """The time that the message gives itself; 0 among dates, or an empty stamp of ROS, was never set."""
         raw = self._mapping.header_time.read(message.value)
         own_s = None if raw is MISSING else seconds_of(raw, self._mapping.header_unit_s)
         unset = own_s == 0.0 and (agent.clock.is_dated or number_of(raw) is None)

@@ -1,8 +1,7 @@
-"""The time of an agent's messages within a session: rising, and of this century even where its clock is not.
+"""The times of one agent's messages: late or jumped back, in order again, and on one rising clock for each session.
 
-Tells a clock that has jumped back from messages that are only late.
-
-Puts recorded messages in the order of their times, as far as they are late by no more than a window.
+Robots' clocks do everything: topics lag behind each other, simulated time starts at zero and is reset, a bag is played
+in a loop, a message bears the time of something long ago. Time is an argument here and never read. All of it is ours.
 """
 
 import heapq
@@ -10,15 +9,28 @@ import math
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
+YEAR_2000_S: Final = 946_684_800.0
+YEAR_2100_S: Final = 4_102_444_800.0
+FIRST_SIMULATED_S: Final = YEAR_2000_S + 86_400.0
+"""Where time begins for a recording that has no date at all."""
+
 STRAGGLING: Final = 5.0
+MOST_HELD: Final = 20_000
+
+Item = TypeVar("Item")
+
+
+def plausible(time_s: float) -> bool:
+    """Whether it can be a date, s UTC epoch."""
+    return YEAR_2000_S <= time_s <= YEAR_2100_S
 
 
 class TimeJumps:
-    """The times of an agent's messages so far, by topic.
+    """The times of an agent's messages so far, by topic, which tell a clock that has jumped back from late messages.
 
     A topic may lag behind the others, and a message may bear the time of something long ago, again and again (a map,
-    a goal). Time has jumped back when a topic goes back behind itself by more than the tolerance, or behind all by more
-    than `STRAGGLING` times that, with a time that is not the one that it had before.
+    a goal). Time has jumped back when a topic goes back behind itself by more than the tolerance, or behind all others
+    by more than `STRAGGLING` times that, with a time that differs from the topic's last one.
     """
 
     def __init__(self) -> None:
@@ -26,7 +38,7 @@ class TimeJumps:
         self.latest_s = -math.inf
 
     def jumped_back(self, topic: str, time_s: float, tolerance_s: float) -> bool:
-        """Whether a message of this time tells that time has jumped back."""
+        """Whether a message of this time shows that time has jumped back."""
         own_s = self._of_topic_s.get(topic)
         if own_s is None or time_s == own_s:
             return False
@@ -37,37 +49,26 @@ class TimeJumps:
         return time_s < self.latest_s - tolerance_s
 
     def note(self, topic: str, time_s: float) -> None:
-        """A message has come."""
+        """Takes notice of a message's time."""
         self._of_topic_s[topic] = time_s
         self.latest_s = max(self.latest_s, time_s)
 
     def forget(self) -> None:
-        """Time begins anew."""
+        """Starts afresh, as time does."""
         self._of_topic_s.clear()
         self.latest_s = -math.inf
 
 
-YEAR_2000_S: Final = 946_684_800.0
-YEAR_2100_S: Final = 4_102_444_800.0
-FIRST_SIMULATED_S: Final = YEAR_2000_S + 86_400.0
-"""Where time begins for a recording that has no date at all."""
-
-
-def plausible(time_s: float) -> bool:
-    """Whether it can be a date."""
-    return YEAR_2000_S <= time_s <= YEAR_2100_S
-
-
 class SessionClock:
-    """Places messages in time.
+    """Places messages in time, on a clock that rises and gives possible dates even where the agent's own does not.
 
     A clock that counts from some zero (simulated time, a robot without a real-time clock) is moved so that it begins
-    when its first message was received: differences stay what they were, and dates become possible ones. Until a first
-    step was made, times of arrival are provisional: the first message with a time of its own may set the clock back.
+    when its first message was received: differences stay what they were, and dates become possible ones. Until the
+    first step is made, times of arrival are provisional: a first message with a time of its own may set the clock back.
 
     Attributes:
         now_s: the time of the latest message, s UTC epoch.
-        has_stepped: whether steps have been made by it.
+        has_stepped: whether any step has been timed by it.
     """
 
     def __init__(self) -> None:
@@ -80,17 +81,17 @@ class SessionClock:
 
     @property
     def is_dated(self) -> bool:
-        """Whether the agent's own clock has told dates so far."""
+        """Whether the agent's own clock has given dates so far."""
         return self._by_header and plausible(self._jumps.latest_s)
 
     def begin(self) -> None:
-        """Another episode of the same session may begin at an earlier time of the agent's clock."""
+        """Allows another episode of the same session to begin at an earlier time of the agent's clock."""
         self._floor_s = max(self._floor_s, self.now_s)
         self.now_s = -math.inf
         self._jumps.forget()
 
     def jumped_back(self, topic: str, header_s: float | None, receive_s: float, tolerance_s: float) -> bool:
-        """Whether this message's time lies further back than can be lateness."""
+        """Whether this message's time lies too far back to be mere lateness."""
         raw_s = self._raw(header_s, receive_s)
         return self._keeps_clock(header_s) and self._jumps.jumped_back(topic, raw_s, tolerance_s)
 
@@ -123,18 +124,13 @@ class SessionClock:
         return self._by_header or header_s is None
 
 
-Item = TypeVar("Item")
-
-MOST_HELD: Final = 20_000
-
-
 class ReorderBuffer(Generic[Item]):
-    """A bounded window over the messages of one agent.
+    """A bounded window over the recorded messages of one agent, which puts them in the order of their times.
 
     Where time has jumped back, what was held goes first.
 
     Args:
-        window_s: how late a message may be.
+        window_s: how late a message may be, s.
     """
 
     def __init__(self, window_s: float) -> None:
@@ -144,7 +140,7 @@ class ReorderBuffer(Generic[Item]):
         self._arrived = 0
 
     def add(self, topic: str, time_s: float | None, item: Item) -> Iterator[Item]:
-        """Take a message, and give those that are due; one without a time comes with the latest that had one."""
+        """Takes a message and yields those that are due; one without a time comes with the latest that had one."""
         if time_s is None:
             time_s = self._jumps.latest_s
         elif self._jumps.jumped_back(topic, time_s, self._window_s):
@@ -157,7 +153,7 @@ class ReorderBuffer(Generic[Item]):
             yield heapq.heappop(self._held)[2]
 
     def flush(self) -> Iterator[Item]:
-        """All that is held, in order."""
+        """Yields all that is held, in order."""
         while self._held:
             yield heapq.heappop(self._held)[2]
         self._jumps.forget()

@@ -1,6 +1,6 @@
-"""Live messages of a bridge, through its mapping, to steps on their way; and the tale of what became of them.
+"""From the live messages of a bridge to frames on their way: the mapping, and an emitter for each agent's session.
 
-Sends what a mapping makes of live messages: an emitter for each agent's session, in front of one publisher.
+All emitters share one publisher, and what is left out is logged once for each reason and counted.
 """
 
 import logging
@@ -12,15 +12,16 @@ from springback.producers.emitter.publishers import FramePublisher, OnDone
 from springback.producers.emitter.step_buffer import ReportedEnd, ReportedStep
 from springback.producers.emitter.step_emitter import EpisodeHandle, StepEmitter, new_session
 from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport, SessionClosed
-from springback.producers.mapping.signal_mapping import SignalMapping
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
+
+log = logging.getLogger(__name__)
 
 
 class SharedPublisher:
-    """A publisher that several emitters share: their closes leave it open.
+    """A publisher that several emitters share: closing one of them leaves it open.
 
     Args:
-        publisher: the one that is shared.
+        publisher: the shared one.
     """
 
     def __init__(self, publisher: FramePublisher) -> None:
@@ -35,18 +36,18 @@ class SharedPublisher:
         self._publisher.flush(timeout_s)
 
     def close(self) -> None:
-        """Only has everything sent that was handed over: others go on."""
+        """Leaves the publisher open, since other emitters go on."""
 
 
 class MappedEmitters:
-    """Passes reports on to the emitter of their session, made when it is first needed and closed with the session.
+    """Passes reports on to the emitter of their session, which is made at the first step and closed with the session.
 
     Args:
         publisher: where all frames go. It stays open.
         close_timeout_s: how long the close of one session may take, s.
 
     Attributes:
-        steps_dropped: steps of sessions that are closed, which found no room or could not be sent in time.
+        steps_dropped: steps of closed sessions that found no room or could not be sent in time.
     """
 
     def __init__(self, publisher: FramePublisher, *, close_timeout_s: float = 5.0) -> None:
@@ -62,7 +63,7 @@ class MappedEmitters:
         return sum(emitter.report.steps_buffered for emitter in self._emitters.values())
 
     def report(self, reports: Iterable[MappedReport]) -> None:
-        """Pass these on, in order."""
+        """Passes these on, in order."""
         for producer, session, report in reports:
             key = (producer, session)
             if isinstance(report, SessionClosed):
@@ -74,7 +75,7 @@ class MappedEmitters:
                 self._episodes.pop(key).end(report.outcome, navigation=report.navigation, time_s=report.time_s)
 
     def close(self) -> None:
-        """Close all sessions; what is open in them ends as aborted."""
+        """Closes all sessions; what is open in them ends as aborted."""
         for key in list(self._emitters):
             self._close(key)
 
@@ -92,9 +93,6 @@ class MappedEmitters:
         if emitter is not None:
             emitter.close(self._close_timeout_s)
             self.steps_dropped += emitter.report.steps_dropped
-
-
-log = logging.getLogger(__name__)
 
 
 class MappedSteps:
@@ -116,23 +114,23 @@ class MappedSteps:
         return self._emitters.steps_buffered
 
     def add(self, message: TimedMessage) -> None:
-        """Take a message."""
+        """Takes a message."""
         self._emitters.report(self._assembler.add(message))
         self._tell()
 
     def advance(self, now_s: float) -> None:
-        """Tell that it is so late, by the clock of the messages' arrival."""
+        """Lets time pass without a message: it is `now_s` by the clock of the messages' arrival."""
         self._emitters.report(self._assembler.advance(now_s))
         self._tell()
 
     def close(self) -> None:
-        """The end: open episodes end as the mapping says, and everything is sent."""
+        """Ends open episodes as the mapping says, and sends everything."""
         self._emitters.report(self._assembler.finish())
         self._emitters.close()
         self._tell()
 
     def __str__(self) -> str:
-        """What came in, and what became of it."""
+        """What came in, and what became of it, in a line."""
         report, dropped = self._assembler.report, self._emitters.steps_dropped
         said = f"{report.messages} messages became {report.steps} steps and {report.ends} ends of episodes"
         if dropped:
@@ -142,9 +140,9 @@ class MappedSteps:
         return said
 
     def _tell(self) -> None:
-        """One word in the log on each reason for which something was left out: they are counted from then on."""
+        """Logs the first example of each reason for which something was left out; from then on they are counted."""
         report = self._assembler.report
         if len(report.examples) > len(self._told):
             for reason in report.examples.keys() - self._told:
-                log.warning("left out (%s): %s; such are counted from now on", reason, report.examples[reason])
+                log.warning("left out (%s): %s; further ones are only counted", reason, report.examples[reason])
             self._told.update(report.examples)

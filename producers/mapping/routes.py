@@ -1,17 +1,20 @@
-"""Which rules of a mapping a topic's messages are for, worked out once a topic."""
+"""What a message is for: the rules of a mapping that read its topic, and whether the same message was here before."""
 
 import hashlib
+import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from springback.producers.mapping.paths import FieldPath, TopicPattern
 from springback.producers.mapping.rules import EventRule
-from springback.producers.mapping.signal_mapping import SignalMapping
+from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
+from springback.producers.mapping.values import text_of
 
-MOST_TOPICS = 10_000
-AGENT = "agent"
-EPISODE_ID = "episode.id"
-OUTCOME = "episode.outcome"
+MOST_TOPICS: Final = 10_000
+MOST_REMEMBERED: Final = 256
+AGENT: Final = "agent"
+EPISODE_ID: Final = "episode.id"
+OUTCOME: Final = "episode.outcome"
 HEADER, SIGNALS, NAVIGATION = "header.", "signals.", "navigation."
 
 
@@ -21,8 +24,8 @@ class Route:
 
     Attributes:
         segments: the named levels of the topic.
-        agent, traits, values: (key of the rule, place, path) of the sources that read them: of the agent's id, of what
-            an episode says of itself, and of what belongs to the episode that runs.
+        agent, traits, values: (key of the rule, place, path) of the sources that read them: for the agent's id, for
+            what an episode says of itself, and for what belongs to the episode under way.
         trigger: whether they make steps.
         begin, end, session_end: (place, event) that they may be.
     """
@@ -42,7 +45,7 @@ class Route:
         return bool(self.traits or self.values or self.trigger or self.begin or self.end or self.session_end)
 
     def fingerprint(self, value: Any) -> str:
-        """All that the mapping reads of a message, digested."""
+        """A digest of all that the mapping reads of a message."""
         paths = [path for _, _, path in (*self.traits, *self.values)]
         paths += [event.field for _, event in (*self.begin, *self.end, *self.session_end) if event.field is not None]
         read = repr([path.read(value) for path in paths])
@@ -50,7 +53,7 @@ class Route:
 
 
 class Routes:
-    """The routes of all topics met so far."""
+    """The routes of all topics met so far, each worked out once."""
 
     def __init__(self, mapping: SignalMapping) -> None:
         self._mapping = mapping
@@ -94,3 +97,43 @@ class Routes:
         ):
             into_events += [(place, event) for place, event in enumerate(events) if matches(event.topic)]
         return route
+
+
+class Repetitions:
+    """The latest messages of one agent, by the id that the mapping names, or by their time and what is read of them.
+
+    Args:
+        mapping: which field is the id.
+    """
+
+    def __init__(self, mapping: SignalMapping) -> None:
+        self._path = mapping.message_id
+        self._reorder_s = mapping.reorder_s
+        self._recent: dict[tuple[str, str, float | None], None] = {}
+        self._latest_s = -math.inf
+
+    def seen(self, message: TimedMessage, route: Route, own_s: float | None) -> bool:
+        """Whether it is a repetition; otherwise it is remembered. One without a time, an id or a mark (DUP) never is.
+
+        Args:
+            message: the message.
+            route: the route of its topic.
+            own_s: the time that the message itself gives, whichever clock the mapping goes by.
+        """
+        if own_s is not None:
+            if own_s < self._latest_s - self._reorder_s:
+                self._recent.clear()  # a recording that is played in a loop says all of it again
+                self._latest_s = own_s
+            self._latest_s = max(self._latest_s, own_s)
+        known = None if self._path is None else text_of(self._path.read(message.value))
+        if known is None:
+            if not message.redelivered and own_s is None:
+                return False
+            known = route.fingerprint(message.value)
+        key = (message.topic, known, own_s)
+        if key in self._recent:
+            return True
+        self._recent[key] = None
+        if len(self._recent) > MOST_REMEMBERED:
+            del self._recent[next(iter(self._recent))]
+        return False

@@ -1,7 +1,8 @@
-"""One mapping file for ROS, MQTT and recordings: which field of which topic is which signal, in TOML.
+"""The signal mapping, one TOML file for ROS, MQTT and recordings: which field of which topic is which signal.
 
-The grammar is in this folder's README, with a worked mapping for each source; `mappings/` holds those that come with
-the product, found by name. A mapping declares and nothing more: no code of it is run.
+The grammar is in the README of `producers`, with a worked mapping for each source; `mappings/` holds those that come
+with springback, found by name. A mapping only declares; nothing in it is run. Every source turns what it hears or reads
+into `TimedMessage`s, and the mapping says what they mean.
 
 >>> mapping = parse_mapping('''
 ... agent = "robot-7"
@@ -23,26 +24,14 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from springback.producers.contract.frame import EpisodeHeader, NavigationOutcome
 from springback.producers.emitter.signal_checks import SIGNALS
 from springback.producers.errors import MappingError
 from springback.producers.mapping.paths import FieldPath, TopicPattern
-from springback.producers.mapping.rules import OUTCOMES, EventRule, ValueRule, read_events
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.rules import OUTCOMES, EventRule, Group, ValueRule, read_events, read_rule
 from springback.producers.mapping.toml_section import Section
-from springback.producers.mapping.values import Group, read_rule
-
-__all__ = [
-    "EpisodeRule",
-    "SignalMapping",
-    "StepRule",
-    "TimedMessage",
-    "load_mapping",
-    "parse_mapping",
-    "shipped_mappings",
-]
 
 TimeChoice = Literal["header", "receive"]
 UNITS_S: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -50,11 +39,29 @@ DEFAULT_STALE_S: Final = 10.0
 _HEADER_FIELDS: Final = tuple(name for name in EpisodeHeader.__struct_fields__ if name not in ("agent", "episode"))
 
 
+class TimedMessage(NamedTuple):
+    """A message of any source: what every bridge and every reader of recordings gives.
+
+    Attributes:
+        topic: its topic; empty for the rows of a table.
+        receive_s: when it arrived or was recorded, s UTC epoch (the row's number for a table without times).
+        value: what it says: nested dicts, lists and scalars, or an object with attributes, as ROS messages are.
+        retained: whether it is an old message that a broker kept.
+        redelivered: whether it may have been delivered before.
+    """
+
+    topic: str
+    receive_s: float
+    value: Any
+    retained: bool = False
+    redelivered: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class StepRule:
-    """What makes a step: a message of one of the `triggers`, or else the clock, each `cycle_s`.
+    """What makes a step: a message of one of the `triggers`, or else the clock, every `cycle_s` seconds.
 
-    A value that is older than `stale_s` counts for nothing.
+    A value that is older than `stale_s` is ignored.
     """
 
     triggers: tuple[TopicPattern, ...]
@@ -68,11 +75,11 @@ class EpisodeRule:
 
     Attributes:
         id: its id; without sources, episodes are counted. When the id changes, another episode has begun.
-        begin: events that begin one; without any, the first message that is of use does.
+        begin: events that begin one; without any, the first useful message does.
         end: events that end one, with its outcome.
-        gap_s: so long a time without a step ends it.
-        whole: it ends with the recording or the session alone.
-        outcome: how it ended, where no end event tells.
+        gap_s: a time without a step, s, after which it ends.
+        whole: whether it ends only with the recording or the session.
+        outcome: how it ended, where no end event says so.
         navigation: fields of `NavigationOutcome`, as they are when it ends.
     """
 
@@ -91,12 +98,12 @@ class SignalMapping:
 
     Attributes:
         file: where it was read from, for messages.
-        agent: whose message it is; it is the producer too.
+        agent: whose message it is; this is the producer's id too.
         time: by which clock steps are timed; `receive` wherever a message has no header time.
-        header_time: where a message has its own time, and the unit of a plain number there.
-        reorder_s: recorded messages that are late by no more are put in order; a topic that goes back by more, or lags
-            behind the others by five times that, tells of time that has jumped back.
-        message_id: what tells a message from another of its topic, to drop the second of two.
+        header_time, header_unit_s: where a message has its own time, and the unit of a plain number there, s.
+        reorder_s: recorded messages that are at most this late are put in order; a topic that goes back by more, or
+            lags behind the others by five times that, shows that time has jumped back.
+        message_id: the field by which a message is told from its repetition.
         record_topic: where the rows of a table have their topic.
         header: what an episode says of itself, by field of `EpisodeHeader`.
         step, signals, episode: the rules for them.
@@ -121,17 +128,17 @@ class SignalMapping:
 
     @property
     def patterns(self) -> tuple[TopicPattern, ...]:
-        """The topic patterns that it reads, each once; nothing where a rule is for any topic."""
+        """The topic patterns that it reads, each once; rules for any topic add none."""
         return tuple({pattern.text: pattern for pattern in self._patterns() if pattern is not None}.values())
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What to subscribe to, with MQTT's wildcards."""
+        """The topics to subscribe to, with MQTT's wildcards."""
         return tuple(dict.fromkeys(pattern.subscription for pattern in self.patterns))
 
     @property
     def columns(self) -> frozenset[str] | None:
-        """The fields at the top of a message that it reads; None where it reads whole messages."""
+        """The top-level fields of a message that it reads; None where it reads whole messages."""
         paths = [source.field for rule in self.value_rules() for source in rule.sources]
         paths += [event.field for event in self._events() if event.field is not None]
         paths += [path for path in (self.header_time, self.message_id, self.record_topic) if path is not None]
@@ -162,24 +169,23 @@ class SignalMapping:
 
 
 def shipped_mappings() -> tuple[str, ...]:
-    """The names of the mappings that come with the product."""
+    """The names of the mappings that come with springback."""
     folder = importlib.resources.files("springback.producers").joinpath("mappings")
     return tuple(sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".toml")))
 
 
 def load_mapping(name_or_path: str | Path) -> SignalMapping:
-    """The mapping in a file, or the one of that name that comes with the product.
+    """The mapping in a file, or the one of that name that comes with springback.
 
     Raises:
-        MappingError: it is not as it must be, or there is none.
+        MappingError: it is malformed, or there is none.
     """
     path = Path(name_or_path)
     shipped = shipped_mappings()
     if str(name_or_path) in shipped and not path.is_file():
-        text = (
-            importlib.resources.files("springback.producers").joinpath("mappings", f"{name_or_path}.toml").read_bytes()
-        )
-        return parse_mapping(text, f"{name_or_path}.toml")
+        file = f"{name_or_path}.toml"
+        text = importlib.resources.files("springback.producers").joinpath("mappings", file).read_bytes()
+        return parse_mapping(text, file)
     if not path.is_file():
         message = f"there is no mapping file {str(path)!r}; those that come with springback are {', '.join(shipped)}"
         raise MappingError(message)
@@ -187,14 +193,14 @@ def load_mapping(name_or_path: str | Path) -> SignalMapping:
 
 
 def parse_mapping(text: str | bytes, file: str) -> SignalMapping:
-    """The mapping that a TOML text holds.
+    """The mapping in a TOML text.
 
     Args:
         text: the TOML.
         file: what to call it in messages.
 
     Raises:
-        MappingError: it is not as it must be; the message has the key, what arrived and what was expected.
+        MappingError: it is malformed; the message has the key, what arrived and what was expected.
     """
     try:
         document = tomllib.loads(text if isinstance(text, str) else text.decode())
@@ -273,4 +279,6 @@ def _check_segments(mapping: SignalMapping, root: Section) -> None:
     named = {name for pattern in mapping.patterns for name in pattern.names}
     for rule in mapping.value_rules():
         if rule.segment is not None and rule.segment not in named:
-            root.refuse("", {"segment": rule.segment}, f"some topic to name that level: fleet/{{{rule.segment}}}/pose")
+            root.refuse(
+                "", {"segment": rule.segment}, f"a topic that names this level, such as fleet/{{{rule.segment}}}/pose"
+            )

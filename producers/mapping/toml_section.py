@@ -1,4 +1,4 @@
-"""A table of a mapping file, read key by key: what is missing, wrong or unknown is told by file and key."""
+"""A table of a mapping file, read key by key: errors name the file, the key, what arrived and what was expected."""
 
 import difflib
 import math
@@ -17,11 +17,11 @@ class Section:
 
     Args:
         values: the table.
-        file: name of the file.
-        place: the table's own key, empty for the whole file.
+        file: the file's name.
+        place: the table's own key; empty for the whole file.
 
     Raises:
-        MappingError: `values` is no table.
+        MappingError: `values` is not a table.
     """
 
     def __init__(self, values: object, file: str, place: str = "") -> None:
@@ -48,7 +48,7 @@ class Section:
         """The value as it is.
 
         Raises:
-            MappingError: there is none, and no default.
+            MappingError: there is neither a value nor a default.
         """
         self._asked.add(name)
         if name not in self.values and default is REQUIRED:
@@ -60,7 +60,7 @@ class Section:
         """A text, or the default.
 
         Raises:
-            MappingError: it is no text.
+            MappingError: it is not a text.
         """
         value = self.take(name, default)
         if value is not default and not isinstance(value, str):
@@ -68,10 +68,10 @@ class Section:
         return value
 
     def flag(self, name: str) -> bool:
-        """A truth, false if not given.
+        """True or false; false if not given.
 
         Raises:
-            MappingError: it is none.
+            MappingError: it is neither.
         """
         value = self.take(name, False)
         if not isinstance(value, bool):
@@ -82,7 +82,7 @@ class Section:
         """A finite number of `least` or more, or the default.
 
         Raises:
-            MappingError: it is none.
+            MappingError: it is not one.
         """
         value = self.take(name, default)
         if value is default:
@@ -95,7 +95,7 @@ class Section:
         """One of the options, or the default.
 
         Raises:
-            MappingError: it is none of them.
+            MappingError: it is not one of them.
         """
         value = self.text(name, default)
         if value is not default and value not in options:
@@ -106,7 +106,7 @@ class Section:
         """What `parse` makes of a text, or the default.
 
         Raises:
-            MappingError: it is no text, or `parse` raises ValueError.
+            MappingError: it is not a text, or `parse` raises ValueError.
         """
         value = self.text(name, default)
         if value is default and not isinstance(value, str):
@@ -121,7 +121,7 @@ class Section:
         """A table in it.
 
         Raises:
-            MappingError: it is no table.
+            MappingError: it is not a table.
         """
         return Section(self.take(name, default), self.file, self.key(name))
 
@@ -137,13 +137,13 @@ class Section:
         return [Section(item, self.file, self.key(place)) for item, place in zip(values, places, strict=True)]
 
     def finish(self, also: Iterable[str] = ()) -> None:
-        """Says that all of its keys have been asked for.
+        """Checks that all of its keys have been asked for.
 
         Args:
-            also: keys that are possible, though they were not asked for this time.
+            also: further keys that are allowed, though they were not asked for this time.
 
         Raises:
-            MappingError: one has not, so it is not known.
+            MappingError: a key was not asked for, so it is unknown.
         """
         for name in self.values:
             if name not in self._asked:

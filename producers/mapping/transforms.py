@@ -1,7 +1,7 @@
 """The transforms that a mapping may declare, each a function of one message's value; None stands for no value.
 
-Those of one number work on each item of a list too. Those with a memory (`make` gives a fresh one) remember messages of
-the episode alone. All of it is ours.
+Those of a single number also work on each item of a list. Those with a memory (`make` gives a fresh one) remember only
+messages of their episode. All of it is ours.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from springback.producers.mapping.paths import named_of, number_of, seconds_of, text_of, vector_of
+from springback.producers.mapping.values import field_of, number_of, seconds_of, text_of, vector_of
 
 Function = Callable[[Any], Any]
 OTHERWISE: Final = "*"
@@ -59,7 +59,7 @@ def _path_length(value: Any) -> float | None:
 
 
 def _yaw(value: Any) -> float | None:
-    x, y, z, w = (number_of(named_of(value, axis)) for axis in "xyzw")
+    x, y, z, w = (number_of(field_of(value, axis)) for axis in "xyzw")
     if x is None or y is None or z is None or w is None:
         return None
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
@@ -220,7 +220,7 @@ WITH_NUMBER: Final[dict[str, Callable[[float], Function]]] = {
 """Transforms with a number; `threshold` is 1 at the limit and above, else 0."""
 
 ADDED_UP: Final = frozenset({"difference", "count_new", "changes", "distance_travelled"})
-"""What tells of a change since the last message, so that the messages of one step are added up."""
+"""Those that give a change since the last message, so that the messages of one step are added up."""
 
 
 def plain_transform(name: str) -> Transform:

@@ -1,30 +1,51 @@
-"""What each value of a mapping has to be: how it is made plain, and whether what the file itself says can be."""
+"""Plain values out of what messages hold: texts, truths, numbers, vectors and instants; None for what is not usable."""
 
-from collections.abc import Callable
-from typing import Any, Final, Literal
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from springback.producers.contract.columns import COLUMN_BY_NAME, without_lone_surrogates
-from springback.producers.emitter.signal_checks import checked_header
-from springback.producers.errors import MappingError, SignalError
-from springback.producers.mapping.paths import number_of, text_of
-from springback.producers.mapping.rules import ValueRule, read_value
-from springback.producers.mapping.toml_section import Section
+import numpy as np
 
-Convert = Callable[[Any], Any]
-Group = Literal["header", "signals", "navigation", "episode"]
+from springback.producers.contract.columns import without_lone_surrogates
 
-_NUMBERS_OF_HEADER: Final = ("stress", "magnitude")
-_DISTANCES: Final = ("shortest_path", "path", "final_distance")
+
+def text_of(value: Any) -> str | None:
+    """A scalar as the text that tables and comparisons know it by; None for anything else.
+
+    Whole numbers have no point, truths are `true` and `false`, and bytes and lists of bytes (UUIDs) are hexadecimal.
+
+    >>> text_of(4.0), text_of(True), text_of([0, 255]), text_of({})
+    ('4', 'true', '00ff', None)
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return str(int(value)) if value.is_integer() else repr(value)
+        case bytes() if len(value) == 1:  # `byte` of ROS 2
+            return str(value[0])
+        case bytes() | bytearray():
+            return value.hex()
+        case list() | tuple() if value and all(type(item) is int and 0 <= item <= 255 for item in value):
+            return bytes(value).hex()
+    return None
 
 
 def plain_text(value: Any) -> str | None:
-    """A scalar as a text, fit for UTF-8; None for what has none."""
+    """A scalar as a text that is fit for UTF-8; None for anything else."""
     text = text_of(value)
     return None if text is None else without_lone_surrogates(text)
 
 
 def truth_of(value: Any) -> bool | None:
-    """A truth, of itself, a number or a text.
+    """A truth, given as one, as a number or as a text.
 
     >>> truth_of("true"), truth_of(0.0), truth_of("perhaps")
     (True, False, None)
@@ -32,8 +53,29 @@ def truth_of(value: Any) -> bool | None:
     return {"true": True, "1": True, "false": False, "0": False}.get(text_of(value) or "")
 
 
+def number_of(value: Any) -> float | None:
+    """The value as a finite number; None where it is not one. A truth counts as 0 or 1.
+
+    >>> number_of(np.float32(0.5)), number_of(True), number_of(float("nan")), number_of("0.5")
+    (0.5, 1.0, None, None)
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        if value.size != 1:
+            return None
+        value = value.item()
+    if isinstance(value, bytes) and len(value) == 1:  # `byte` of ROS 2
+        value = value[0]
+    if not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 def count_of(value: Any) -> int | None:
-    """A whole number; None where it is none.
+    """A whole number; None where it is not one.
 
     >>> count_of(3.0), count_of(3.5)
     (3, None)
@@ -42,54 +84,49 @@ def count_of(value: Any) -> int | None:
     return int(number) if number is not None and number.is_integer() else None
 
 
-def conversion_of(group: Group, name: str) -> Convert:
-    """What makes the values of a key plain; None of it stands for what cannot be used."""
-    if group == "signals":
-        return number_of if COLUMN_BY_NAME[name].kind == "number" else plain_text
-    if group == "navigation":
-        return number_of if name in _DISTANCES else truth_of if name == "target_in_view" else count_of
-    if group == "header" and name in _NUMBERS_OF_HEADER:
-        return number_of
-    return truth_of if group == "header" and name == "reference" else plain_text
+def vector_of(value: Any) -> tuple[float, ...] | None:
+    """A position or vector, from a list of numbers or from fields x, y and z; None where a coordinate is not finite.
 
-
-def read_rule(owner: Section, group: Group, name: str, default: ValueRule | None = None) -> ValueRule:
-    """The rule for one value of a group, with what it fixes checked: a constant, a default, how messages add up.
-
-    Raises:
-        MappingError: it is not as it must be.
+    >>> vector_of({"x": 1, "y": 2.5})
+    (1.0, 2.5)
     """
-    rule = read_value(owner, name, default)
-    convert = conversion_of(group, name)
-    fixed = rule.constant if rule.constant is not None else rule.default
-    if fixed is not None:
-        plain = convert(fixed)
-        if plain is None or not _in_range(group, name, plain):
-            owner.refuse(name, fixed, _expected(group, name, convert))
-        if group == "header":
-            _check_header(owner, name, plain)
-    if convert not in (number_of, count_of):
-        for source in rule.sources:
-            if source.over != "last":
-                owner.refuse(name, source.over, "over = last, for it is no number")
-    return rule
+    if isinstance(value, list | tuple | np.ndarray):
+        items: Sequence[Any] = list(value)
+    elif isinstance(value, Mapping):
+        items = [value[axis] for axis in "xyz" if axis in value]
+    else:
+        items = [getattr(value, axis) for axis in "xyz" if hasattr(value, axis)]
+    numbers = [number_of(item) for item in items]
+    known = tuple(number for number in numbers if number is not None)
+    return known if known and len(known) == len(numbers) else None
 
 
-def _in_range(group: Group, name: str, plain: Any) -> bool:
-    spec = COLUMN_BY_NAME[name] if group == "signals" else None
-    return spec is None or spec.kind != "number" or spec.minimum <= plain <= spec.maximum
+def field_of(value: Any, name: str) -> Any:
+    """A field of a mapping or an object; None where there is no such field."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def _expected(group: Group, name: str, convert: Convert) -> str:
-    if convert is number_of and group == "signals":
-        return f"a number from {COLUMN_BY_NAME[name].minimum:g} to {COLUMN_BY_NAME[name].maximum:g}"
-    kinds: dict[Convert, str] = {number_of: "a number", count_of: "a whole number", truth_of: "true or false"}
-    return kinds.get(convert, "a text")
+def seconds_of(value: Any, unit_s: float = 1.0) -> float | None:
+    """A stamp or duration (sec and nanosec, nsec; secs and nsecs), an ISO 8601 time or a number, in seconds.
+
+    A number is counted in units of `unit_s`; a time without a zone is UTC.
+
+    >>> seconds_of({"sec": 3, "nanosec": 500_000_000}), seconds_of(1500, 1e-3)
+    (3.5, 1.5)
+    """
+    for whole, part in (("sec", "nanosec"), ("secs", "nsecs"), ("sec", "nsec")):
+        seconds, nanoseconds = number_of(field_of(value, whole)), number_of(field_of(value, part))
+        if seconds is not None and nanoseconds is not None:
+            return seconds + nanoseconds * 1e-9
+    if isinstance(value, str):
+        return _iso_seconds(value)
+    number = number_of(value)
+    return None if number is None else number * unit_s
 
 
-def _check_header(owner: Section, name: str, plain: Any) -> None:
+def _iso_seconds(text: str) -> float | None:
     try:
-        checked_header({"agent": "a", "episode": "0", "family": "f", name: plain})
-    except SignalError as error:
-        message = f"{owner.file}: {owner.key(name)}: got {plain!r}: {error.__cause__ or error}"
-        raise MappingError(message) from error
+        instant = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (instant if instant.tzinfo else instant.replace(tzinfo=datetime.UTC)).timestamp()

@@ -1,4 +1,4 @@
-"""Recordings that come with the product.
+"""Recordings: what comes with springback, the readers of every format, and replay.
 
 `habitat_twins`: step frames of 120 pairs of point-goal navigation episodes in habitat-sim 0.3.3, in two houses. Each
 pair is one task, once clean and once with one disturbance (dropped actions, a heading kick, a push, a moved goal or a
@@ -11,5 +11,5 @@ from pathlib import Path
 
 
 def habitat_twins() -> AbstractContextManager[Path]:
-    """The recording as a file, for as long as the context is open."""
+    """The recording of twins as a file, for as long as the context is open."""
     return as_file(files(__name__) / "habitat_twins.frames.jsonl.gz")

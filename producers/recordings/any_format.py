@@ -1,8 +1,8 @@
 """Recordings of any format as step frames: our own as they are, all others by a signal mapping, in any mixture.
 
-What a file is, its content tells. A file is read as a stream, whatever its size; what cannot be read of it is told.
-
-Recordings as frames that can be gone through more than once, without holding them in memory.
+The format is told by the content. A file is read as a stream, whatever its size, and what cannot be read of it is
+reported. `read_recordings` goes through the recordings once; `RecordedFrames` can be gone through again and again,
+without holding the frames in memory.
 """
 
 import gzip
@@ -26,7 +26,6 @@ from springback.producers.mapping.assembler import EpisodeAssembler, MappedRepor
 from springback.producers.mapping.signal_mapping import SignalMapping
 from springback.producers.recordings.opening import (
     NATIVE,
-    READ_ERRORS,
     OpenRecording,
     file_format,
     file_size,
@@ -34,6 +33,7 @@ from springback.producers.recordings.opening import (
     magic_format,
 )
 from springback.producers.recordings.step_frames import (
+    READ_ERRORS,
     RecordedFrame,
     ReportUnreadable,
     UnreadablePart,
@@ -45,11 +45,12 @@ from springback.producers.recordings.step_frames import (
 from springback.producers.sources import MAGIC_BYTES, find_source
 
 Progress = Callable[[str, float | None], None]
-"""Told while a recording is read: what it is called, and how much of it is read, from 0 to 1, where that is known."""
+"""Called while a recording is read: what it is called, and how much of it is read, from 0 to 1, or None if unknown."""
 
 STEPS_PER_FRAME: Final = 64
 LINGER_S: Final = 1.0
 _MESSAGES_PER_TELLING: Final = 256
+_LENGTH: Final = struct.Struct("<Q")
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_FOLDER: Final = "a folder that is neither a ROS 2 bag nor a LeRobot dataset: name the recordings in it"
 _OTHER_FILE: Final = (
@@ -67,13 +68,13 @@ def read_recordings(
 
     Args:
         paths: files, or folders of ROS 2 bags and LeRobot datasets; `-` is standard input.
-        mapping: what the messages of recordings mean that hold no step frames; None where all do.
-        report_unreadable: told of each part that cannot be read, and, at a recording's end, of what was left out.
-        progress: told how far it is.
+        mapping: what the messages of recordings without step frames mean; None where all have step frames.
+        report_unreadable: called for each part that cannot be read and, at a recording's end, for what was left out.
+        progress: called with how much has been read.
 
     Raises:
         OSError: a file cannot be opened.
-        MappingError: a recording needs a mapping, or is of no known format.
+        MappingError: a recording needs a mapping, or its format is unknown.
         MissingExtraError: a package that a format needs is not installed.
     """
     for path in map(Path, paths):
@@ -87,10 +88,10 @@ def read_recordings(
 
 
 def check_without_mapping(path: Path) -> None:
-    """Check that a recording is none that plainly needs a mapping, so that it is not taken for broken step frames.
+    """Checks that a recording does not plainly need a mapping, so that it is not taken for broken step frames.
 
     Raises:
-        MappingError: it is a folder, MCAP, a bag or Parquet.
+        MappingError: it is a folder, or its first bytes are those of MCAP, a bag, Parquet or the like.
         OSError: it cannot be opened.
     """
     if path.is_dir():
@@ -156,12 +157,12 @@ def _start(stream: io.BufferedIOBase) -> bytes:
 
 
 def _copy(stream: io.BufferedIOBase, stack: ExitStack) -> Path:
-    """What can only be read once, or only by its name, in a file of its own."""
+    """The path of a temporary copy, for what can be read only once or only by its name."""
     copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="springback-"))
     try:
         shutil.copyfileobj(stream, copy)
     except READ_ERRORS:
-        pass  # what there is of it is read; the reader tells what is missing
+        pass  # what there is of it is read; the reader reports what is missing
     copy.flush()
     return Path(copy.name)
 
@@ -187,7 +188,7 @@ def _mapped_frames(kind: str, recording: OpenRecording, progress: Progress) -> I
 
 
 def _session(source: str) -> str:
-    """The same each time that the recording is read, and another for one of the same name elsewhere."""
+    """The session's id: the same each time the recording is read, another for one of the same name elsewhere."""
     digest = hashlib.blake2s(source.encode(errors="replace"), digest_size=4).hexdigest()
     return f"{Path(source).name[:100]}-{digest}"
 
@@ -196,14 +197,14 @@ def _tell_left_out(recording: OpenRecording, assembler: EpisodeAssembler) -> Non
     report, mapping = assembler.report, recording.mapping
     there = ", ".join(repr(topic) if topic else "rows without one" for topic in sorted(recording.topics))
     if not there:
-        recording.unreadable(0, "no_messages", "there is not one message in it that can be read")
+        recording.unreadable(0, "no_messages", "not one message in it can be read")
     elif not any(recording.topics.values()):
-        recording.unreadable(0, "no_topic_matches", f"topics in it: {there}; {mapping.file} reads others")
+        recording.unreadable(0, "no_topic_matches", f"topics in it: {there}; {mapping.file} reads none of them")
     elif absent := [
         one.text for one in mapping.patterns if all(one.match(topic) is None for topic in recording.topics)
     ]:
         named = ", ".join(map(repr, absent))
-        recording.unreadable(0, "no_such_topic", f"{mapping.file} reads {named} too; topics in it: {there}")
+        recording.unreadable(0, "no_such_topic", f"{mapping.file} also reads {named}; topics in it: {there}")
     for told, count in sorted(report.by_key.items()):
         if told != "not_mapped":
             reason, _, key = told.partition(" of ")
@@ -212,7 +213,7 @@ def _tell_left_out(recording: OpenRecording, assembler: EpisodeAssembler) -> Non
 
 
 class _FrameBatches:
-    """Collects reports into frames by session, each of a second or so."""
+    """Collects reports into frames by session, each of about a second."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, str], list[Report]] = {}
@@ -245,20 +246,17 @@ def _spans(waiting: list[Report]) -> float:
     return float(last.signals["time_s"]) - float(first.signals["time_s"])
 
 
-_LENGTH: Final = struct.Struct("<Q")
-
-
 class RecordedFrames:
     """The frames of several recordings, as one input in the order given.
 
-    Step frames are read anew from their files each time through. What can be read only once (standard input, a pipe) is
-    held in memory instead; what a mapping makes of other recordings is made once, and kept in a file of its own.
+    Step frames are read from their files again each time. What can be read only once (standard input, a pipe) is held
+    in memory instead; what a mapping makes of other recordings is made once, and kept in a temporary file.
 
     Args:
         paths: files of JSON Lines, plain or gzip; with a mapping, recordings of every format; `-` is standard input.
         report_unreadable: called for each part that cannot be read, the first time that it is met.
-        mapping: what the messages of recordings mean that hold no step frames.
-        progress: told how far the making of frames by the mapping is.
+        mapping: what the messages of recordings without step frames mean; None where all have step frames.
+        progress: called with how much a mapping has been through.
     """
 
     def __init__(
@@ -280,9 +278,9 @@ class RecordedFrames:
         """All frames that can be read.
 
         Raises:
-            OSError: A file cannot be opened.
-            MappingError: A recording is of no known format.
-            MissingExtraError: A package that a format needs is not installed.
+            OSError: a file cannot be opened.
+            MappingError: the format of a recording is unknown.
+            MissingExtraError: a package that a format needs is not installed.
         """
         if self._mapping is not None:
             yield from self._mapped()

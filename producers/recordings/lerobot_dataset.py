@@ -1,8 +1,8 @@
 """Frames of a LeRobot dataset, versions 2 and 3: the folder that has `meta/info.json`.
 
-Each row of `data/…/*.parquet` is a message, in the order of the files. It gets a few fields more, which the files of
-`meta/` hold: `task_text`, `episode_length`, `share_done` (frames of the episode up to and with this one, from 0 to 1),
-`robot_type`, `dataset` (the folder's name) and `fps`.
+Each row of `data/…/*.parquet` is a message, in the order of the files. It gets a few more fields, which the files of
+`meta/` hold: `task_text`, `episode_length`, `share_done` (the share of the episode's frames up to and including this
+one), `robot_type`, `dataset` (the folder's name) and `fps`.
 """
 
 import json
@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import OpenRecording, json_value
 from springback.producers.recordings.parquet_rows import file_rows
-from springback.producers.recordings.table_rows import row_message
+from springback.producers.recordings.rows import row_message
 
 INFO: Final = Path("meta") / "info.json"
 _JOINED_BY: Final = frozenset({"task_index", "episode_index", "frame_index"})
 
 
 def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
-    """The frames of all episodes; a file that is damaged is left out."""
+    """The frames of all episodes; a damaged file is left out."""
     folder = recording.path
     info = _info(recording)
     tasks = _tasks(recording)
@@ -60,7 +60,7 @@ def _info(recording: OpenRecording) -> dict[str, Any]:
 
 
 def _meta_rows(recording: OpenRecording, name: str) -> Iterator[dict[str, Any]]:
-    """The rows about tasks or episodes: `meta/NAME.jsonl` of version 2, `meta/NAME…/*.parquet` of version 3."""
+    """The rows on tasks or episodes: `meta/NAME.jsonl` of version 2, `meta/NAME…/*.parquet` of version 3."""
     meta = recording.path / "meta"
     lines = meta / f"{name}.jsonl"
     if lines.is_file():

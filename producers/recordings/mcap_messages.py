@@ -1,4 +1,4 @@
-"""Messages of MCAP files, ROS 2 (CDR) and JSON, read from front to back: no index and no proper end is needed."""
+"""Messages of MCAP files, ROS 2 (CDR) and JSON, read from front to back: neither index nor proper end is needed."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -6,9 +6,9 @@ from io import BytesIO
 from typing import Final, NamedTuple
 
 from springback.producers.errors import MissingExtraError
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import LARGEST_PART, OpenRecording, json_value
-from springback.producers.recordings.ros2_types import Decode, cdr_decoder
+from springback.producers.recordings.ros_types import RecordedTopic, cdr_decoder
 
 try:
     import lz4.frame  # type: ignore[import-untyped]
@@ -28,11 +28,6 @@ _LENGTH: Final = struct.Struct("<Q")
 _NS: Final = 1e-9
 
 
-class _Topic(NamedTuple):
-    name: str
-    decode: Decode | None
-
-
 class _Record(NamedTuple):
     opcode: int
     data: bytes
@@ -40,7 +35,7 @@ class _Record(NamedTuple):
 
 
 def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
-    """The messages in the order of the file; those of a chunk that was cut off as far as they can be decompressed."""
+    """The messages in the order of the file; of a chunk that was cut off, as many as can be decompressed."""
     return _McapReading(recording).messages()
 
 
@@ -48,7 +43,7 @@ class _McapReading:
     def __init__(self, recording: OpenRecording) -> None:
         self._recording = recording
         self._schemas: dict[int, Schema] = {}
-        self._topics: dict[int, _Topic] = {}
+        self._topics: dict[int, RecordedTopic] = {}
         self._messages = 0
 
     def messages(self) -> Iterator[TimedMessage]:
@@ -66,12 +61,11 @@ class _McapReading:
             else:
                 yield from self._of(record)
         if not closed:
-            self._tell(
-                "not_closed", "the file has no end: its recorder was stopped, or it was cut off; the rest is lost"
-            )
+            told = "the file has no end: its recorder was stopped, or it was cut off; the rest is lost"
+            self._tell("not_closed", told)
 
     def _know_topics(self) -> None:
-        """Read the summary, if there is one: the chunk that first names a topic may be damaged."""
+        """Reads the summary, if there is one: the chunk that first names a topic may be damaged."""
         with self._recording.looking_at(-_FOOTER.size - len(MAGIC)) as possible:
             end = self._recording.read(_FOOTER.size + len(MAGIC)) if possible else b""
         if end.endswith(MAGIC) and end[0] == Opcode.FOOTER:
@@ -84,7 +78,7 @@ class _McapReading:
     def _of(self, record: _Record) -> Iterator[TimedMessage]:
         if not record.whole:
             if record.opcode == Opcode.MESSAGE:
-                self._tell("cut_off", f"a message of which {len(record.data)} bytes are there")
+                self._tell("cut_off", f"only {len(record.data)} bytes of a message are there")
             return
         try:
             if record.opcode == Opcode.SCHEMA:
@@ -99,19 +93,19 @@ class _McapReading:
                 self._messages += 1
                 topic = self._topics.get(channel_id)
                 if topic is None:
-                    self._topics[channel_id] = topic = _Topic(f"channel {channel_id}", None)
-                    self._tell("unknown_channel", f"what {topic.name} is was in a part that is lost; it is left out")
+                    self._topics[channel_id] = topic = RecordedTopic(f"channel {channel_id}", None)
+                    self._tell("unknown_channel", f"{topic.name} was described in a part that is lost; it is left out")
                 if topic.decode is not None:
                     value = topic.decode(record.data[_MESSAGE_HEAD.size :])
                     yield TimedMessage(topic.name, log_ns * _NS, value)
-        except Exception as error:  # rosbags raises whatever its generated code runs into: this message is unreadable
+        except Exception as error:  # rosbags raises whatever its generated code runs into
             self._tell("unreadable_message", f"{type(error).__name__}: {error}")
 
-    def _topic(self, channel: Channel) -> _Topic:
+    def _topic(self, channel: Channel) -> RecordedTopic:
         if not self._recording.wants(channel.topic):
-            return _Topic(channel.topic, None)
+            return RecordedTopic(channel.topic, None)
         if channel.message_encoding == "json":
-            return _Topic(channel.topic, json_value)
+            return RecordedTopic(channel.topic, json_value)
         schema = self._schemas.get(channel.schema_id)
         decode = None
         if schema is not None and channel.message_encoding == "cdr":
@@ -119,8 +113,8 @@ class _McapReading:
         if decode is None:
             known = "no schema" if schema is None else f"{schema.encoding} {schema.name}"
             written = f"{channel.topic} is {channel.message_encoding}, {known}"
-            self._tell("unknown_encoding", f"{written}; read are json, and cdr by its definition")
-        return _Topic(channel.topic, decode)
+            self._tell("unknown_encoding", f"{written}; springback reads json, and cdr by its definition")
+        return RecordedTopic(channel.topic, decode)
 
     def _decompressed(self, chunk: _Record) -> bytes:
         try:
@@ -129,7 +123,7 @@ class _McapReading:
             compression = chunk.data[_CHUNK_HEAD.size : start].decode()
             packed = chunk.data[start + _LENGTH.size :]
             if size > LARGEST_PART:
-                self._tell("damaged_chunk", f"it says that it holds {size} bytes")
+                self._tell("damaged_chunk", f"it claims to hold {size} bytes")
             elif compression == "":
                 return packed
             elif compression == "zstd":
@@ -137,7 +131,7 @@ class _McapReading:
             elif compression == "lz4":
                 return bytes(lz4.frame.LZ4FrameDecompressor().decompress(packed))
             else:
-                self._tell("unknown_compression", f"{compression!r}; read are zstd and lz4")
+                self._tell("unknown_compression", f"{compression!r}; springback reads zstd and lz4")
         except (zstandard.ZstdError, RuntimeError, struct.error, ValueError) as error:
             self._tell("damaged_chunk", str(error))
         return b""
@@ -147,7 +141,7 @@ class _McapReading:
 
 
 def _records(read: Callable[[int], bytes]) -> Iterator[_Record]:
-    """Records one after the other, the last one perhaps not whole."""
+    """Records one after another, the last one perhaps incomplete."""
     while len(head := read(_RECORD_HEAD.size)) == _RECORD_HEAD.size:
         opcode, length = _RECORD_HEAD.unpack(head)
         data = read(min(length, LARGEST_PART))

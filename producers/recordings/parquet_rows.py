@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from springback.producers.errors import MissingExtraError
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import OpenRecording
-from springback.producers.recordings.table_rows import row_message
+from springback.producers.recordings.rows import row_message
 
 try:
     import pyarrow  # type: ignore[import-untyped]
@@ -21,7 +21,7 @@ _BATCH_ROWS: Final = 1024
 
 
 def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
-    """The rows in order; a row group that is damaged is left out, a file without its footer wholly."""
+    """The rows in order; a damaged row group is left out, and so is all of a file without its footer."""
     for number, row, share in file_rows(recording, recording.path):
         recording.read_share = share
         yield row_message(recording, number, row)
@@ -30,12 +30,15 @@ def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
 def file_rows(
     recording: OpenRecording, path: Path, also: frozenset[str] = frozenset()
 ) -> Iterator[tuple[int, dict[str, Any], float]]:
-    """The rows of one file: number from 1, the row, and how much of the file is read with it.
+    """The rows of one file.
 
     Args:
-        recording: of which it is a part.
+        recording: the recording that it is a part of.
         path: the file.
         also: columns to read beyond those of the mapping.
+
+    Yields:
+        a row's number from 1, the row, and the share of the file that has been read with it.
     """
     number = 0
     try:
@@ -50,12 +53,7 @@ def file_rows(
                         for row in _in_microseconds(batch).to_pylist():
                             number += 1
                             yield number, _plain(row), number / total
-                except (
-                    pyarrow.ArrowException,
-                    OSError,
-                    ValueError,
-                    OverflowError,
-                ) as error:  # odd times
+                except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # odd times
                     number = start + file.metadata.row_group(group).num_rows
                     recording.unreadable(start + 1, "damaged_rows", f"{path.name}: rows up to {number}: {_line(error)}")
     except (pyarrow.ArrowException, OSError) as error:
@@ -67,7 +65,7 @@ def _line(error: Exception) -> str:
 
 
 def _in_microseconds(batch: Any) -> Any:
-    """The batch with times that Python can hold: it has none of nanoseconds."""
+    """The batch with times that Python can hold, which has none of nanoseconds."""
     for place, column in enumerate(batch.schema):
         kind = column.type
         if pyarrow.types.is_timestamp(kind) and kind.unit == "ns":
@@ -80,7 +78,7 @@ def _in_microseconds(batch: Any) -> Any:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A cell that is null is not there, as in the other formats of tables."""
+    """The row without cells that are null, as in the other formats of tables."""
     return {name: _plain_cell(value) for name, value in row.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""Recordings played back into Kafka at a chosen speed, each time as a session of its own."""
+"""Recordings played back into Kafka at a chosen speed, each time as a new session."""
 
 import hashlib
 import json
@@ -15,9 +15,7 @@ from springback.producers.emitter.delivery import DeliveryWindow
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.emitter.step_emitter import new_session
 from springback.producers.errors import FrameRefusedError
-from springback.producers.recordings.step_frames import RecordedFrame, UnreadablePart, read_frames
-
-__all__ = ["RecordedFrame", "ReplaySummary", "UnreadablePart", "read_frames", "replay"]
+from springback.producers.recordings.step_frames import RecordedFrame, UnreadablePart
 
 LONGEST_PAUSE_S: Final = 60.0
 _LONGEST_SESSION_KEPT: Final = 200
@@ -27,10 +25,10 @@ SessionPolicy = Literal["fresh", "keep"]
 
 @dataclass(slots=True)
 class _Pacer:
-    """When a frame is due: recorded time, told by a wall clock that runs at `speed`.
+    """When a frame is due: recorded time on a wall clock, at `speed` recorded seconds per second.
 
-    A recording that goes back in time (another robot's part of the file, a clock that was reset) or makes a leap goes
-    on at once from there: nobody wants to wait for the years between 1970 and a robot's first sight of a time server.
+    A recording that goes back in time (another robot's part of the file, a clock that was reset) or leaps ahead goes on
+    at once from there: nobody wants to wait for the years between 1970 and a robot's first contact with a time server.
     """
 
     speed: float
@@ -53,11 +51,11 @@ class ReplaySummary:
     """What a replay has handed over so far.
 
     Attributes:
-        frames, steps, size_bytes: How much; what was refused counts too.
-        arrived: Frames that Kafka has acknowledged.
-        refused: Frames that Kafka will never take, and why.
-        producers: Whose frames they were.
-        sessions: For each recorded session the one that it was sent as.
+        frames, steps, size_bytes: how much; what was refused counts too.
+        arrived: frames that Kafka has acknowledged.
+        refused: frames that Kafka will never take, and why.
+        producers: whose frames they were.
+        sessions: the session as which each recorded one was sent.
     """
 
     frames: int = 0
@@ -79,26 +77,26 @@ def replay(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> ReplaySummary:
-    """Send recorded frames to Kafka, in the order of the recording, and wait until Kafka has them all.
+    """Sends recorded frames to Kafka, in the order of the recording, and waits until Kafka has them all.
 
-    Everything but the session is sent as it was recorded, what a worker will reject included.
+    Everything but the session is sent as it was recorded, even what a worker will reject.
 
     Args:
-        frames: From `read_frames`.
-        publisher: Where to. It stays open.
-        speed: Recorded seconds per second, by the frames' own times; 0 for as fast as Kafka takes them.
-        session: `fresh` gives every recorded session a new id for this replay, for a worker rightly drops steps that it
-            has seen before; `keep` sends the recorded one.
-        on_sent: Called after each frame with the summary so far.
-        clock: Seconds of a clock that only rises.
-        pause: Waits for so many seconds.
+        frames: the frames, such as those of `read_recordings`.
+        publisher: where they go; it stays open.
+        speed: recorded seconds per second, by the frames' own times; 0 for as fast as Kafka takes them.
+        session: `fresh` gives every recorded session a new id for this replay, since a worker rightly drops steps that
+            it has seen before; `keep` sends the recorded one.
+        on_sent: called after each frame with the summary so far.
+        clock: seconds of a clock that only rises.
+        pause: waits for so many seconds.
 
     Returns:
-        What was sent. A frame that Kafka refuses for good (too large, say) is noted there, and the rest goes on.
+        what was sent. A frame that Kafka refuses for good (too large, say) is noted there, and the rest goes on.
 
     Raises:
         PublishError: Kafka did not take a frame, or no longer answers.
-        ValueError: The speed is negative or not finite.
+        ValueError: the speed is negative or not finite.
     """
     if not 0.0 <= speed < math.inf:
         message = f"speed is {speed}; expected 0 (as fast as possible) or recorded seconds per second, such as 1 or 20"
@@ -139,7 +137,7 @@ def _noting(summary: ReplaySummary, recorded: RecordedFrame) -> Callable[[FrameR
 
 
 def _end_time_s(frame: StepFrame) -> float | None:
-    """The time of the frame's last step that has one: it was whole no earlier."""
+    """The time of the frame's last step that has one, before which the frame was not complete."""
     times = frame.steps.get("time_s")
     if not isinstance(times, np.ndarray):
         return None
@@ -155,7 +153,7 @@ def _fresh_session(recorded: str, token: str) -> str:
 
 
 def _with_session(data: bytes, session: str) -> bytes:
-    # By the standard library, which passes on the NaN that Python clients write, as `decode_frame` takes them.
+    # With the standard library, which passes on the NaN that Python clients write, as `decode_frame` accepts it.
     document = json.loads(data.decode("utf-8-sig", errors="replace"))
     document["session"] = session
     return json.dumps(document, separators=(",", ":")).encode()

@@ -4,16 +4,15 @@ import bz2
 import struct
 from collections.abc import Callable, Iterator
 from io import BytesIO
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from springback.producers.errors import MissingExtraError
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import LARGEST_PART, OpenRecording
+from springback.producers.recordings.ros_types import RecordedTopic, ros1_decoder
 
 try:
     import lz4.frame  # type: ignore[import-untyped]
-    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
-    from rosbags.typesys.msg import normalize_msgtype
 except ImportError as error:
     raise MissingExtraError(extra="recordings", cause=error) from error
 
@@ -23,8 +22,6 @@ _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
 _TIME: Final = struct.Struct("<II")
 
-Decode = Callable[[bytes], Any]
-
 
 class _Record(NamedTuple):
     fields: dict[str, bytes]
@@ -32,20 +29,15 @@ class _Record(NamedTuple):
     whole: bool
 
 
-class _Topic(NamedTuple):
-    name: str
-    decode: Decode | None
-
-
 def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
-    """The messages in the order of the file; those of a chunk that was cut off as far as they can be decompressed."""
+    """The messages in the order of the file; of a chunk that was cut off, as many as can be decompressed."""
     return _BagReading(recording).messages()
 
 
 class _BagReading:
     def __init__(self, recording: OpenRecording) -> None:
         self._recording = recording
-        self._topics: dict[bytes, _Topic] = {}
+        self._topics: dict[bytes, RecordedTopic] = {}
         self._messages = 0
 
     def messages(self) -> Iterator[TimedMessage]:
@@ -66,7 +58,7 @@ class _BagReading:
             self._tell("not_closed", "the bag was cut off, or its recorder was stopped (no index); the rest is lost")
 
     def _know_topics(self, index_at: int) -> None:
-        """Read the index, if there is one: the chunk that first names a topic may be damaged."""
+        """Reads the index, if there is one: the chunk that first names a topic may be damaged."""
         with self._recording.looking_at(index_at or self._recording.size_bytes) as possible:
             for record in _records(self._recording.read) if possible else ():
                 if _op(record) == _CONNECTION:
@@ -76,7 +68,7 @@ class _BagReading:
         operation = _op(record)
         if not record.whole:
             if operation == _MESSAGE:
-                self._tell("cut_off", f"a message of which {len(record.data)} bytes are there")
+                self._tell("cut_off", f"only {len(record.data)} bytes of a message are there")
             return
         try:
             if operation == _CONNECTION:
@@ -88,25 +80,22 @@ class _BagReading:
                 connection = record.fields["conn"]
                 topic = self._topics.get(connection)
                 if topic is None:
-                    self._topics[connection] = topic = _Topic(
-                        f"connection {int.from_bytes(connection, 'little')}", None
-                    )
-                    self._tell("unknown_channel", f"what {topic.name} is was in a part that is lost; it is left out")
+                    topic = RecordedTopic(f"connection {int.from_bytes(connection, 'little')}", None)
+                    self._topics[connection] = topic
+                    self._tell("unknown_channel", f"{topic.name} was described in a part that is lost; it is left out")
                 if topic.decode is not None:
                     seconds, nanoseconds = _TIME.unpack(record.fields["time"])
                     yield TimedMessage(topic.name, seconds + nanoseconds * 1e-9, topic.decode(record.data))
-        except Exception as error:  # rosbags raises whatever its generated code runs into: this message is unreadable
+        except Exception as error:  # rosbags raises whatever its generated code runs into
             self._tell("unreadable_message", f"{type(error).__name__}: {error}")
 
-    def _topic(self, record: _Record) -> _Topic:
+    def _topic(self, record: _Record) -> RecordedTopic:
         name = record.fields["topic"].decode()
         if not self._recording.wants(name):
-            return _Topic(name, None)
+            return RecordedTopic(name, None)
         about = _fields(record.data)
-        kind = normalize_msgtype(about["type"].decode())
-        store = get_typestore(Stores.EMPTY)  # of its own: two connections may know a type by two definitions
-        store.register(get_types_from_msg(about["message_definition"].decode(errors="replace"), kind))
-        return _Topic(name, lambda data: store.deserialize_ros1(data, kind))
+        definition = about["message_definition"].decode(errors="replace")
+        return RecordedTopic(name, ros1_decoder(about["type"].decode(), definition))
 
     def _decompressed(self, chunk: _Record) -> bytes:
         compression = chunk.fields.get("compression", b"").decode(errors="replace")
@@ -117,7 +106,7 @@ class _BagReading:
                 return bz2.BZ2Decompressor().decompress(chunk.data)
             if compression == "lz4":
                 return bytes(lz4.frame.LZ4FrameDecompressor().decompress(chunk.data))
-            self._tell("unknown_compression", f"{compression!r}; read are none, bz2 and lz4")
+            self._tell("unknown_compression", f"{compression!r}; springback reads none, bz2 and lz4")
         except (OSError, RuntimeError, ValueError) as error:
             self._tell("damaged_chunk", str(error))
         return b""
@@ -131,7 +120,7 @@ def _op(record: _Record) -> int:
 
 
 def _records(read: Callable[[int], bytes]) -> Iterator[_Record]:
-    """Records one after the other, the last one perhaps not whole."""
+    """Records one after another, the last one perhaps incomplete."""
     while len(length := read(_U32.size)) == _U32.size:
         fields = _fields(read(min(*_U32.unpack(length), LARGEST_PART)))
         data_length = read(_U32.size)

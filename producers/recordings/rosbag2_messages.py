@@ -1,4 +1,4 @@
-"""Messages of ROS 2 bags in SQLite, a file or the folder with its files; folders of MCAP files are read as MCAP."""
+"""Messages of ROS 2 bags in SQLite, a file or a folder of files; the MCAP files of a folder are read as MCAP."""
 
 import re
 import sqlite3
@@ -6,20 +6,15 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote
 
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import OpenRecording
-from springback.producers.recordings.ros2_types import Decode, cdr_decoder
+from springback.producers.recordings.ros_types import RecordedTopic, cdr_decoder
 
 SUFFIXES: Final = (".db3", ".mcap")
 METADATA: Final = "metadata.yaml"
-
-
-class _Topic(NamedTuple):
-    name: str
-    decode: Decode
 
 
 def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
@@ -67,7 +62,7 @@ class _SqliteReading:
     def messages(self) -> Iterator[TimedMessage]:
         try:
             with closing(sqlite3.connect(f"file:{quote(str(self._file))}?mode=ro", uri=True)) as database:
-                # Else SQLite refuses a file that is shorter than it says; like this it reads what is there.
+                # Otherwise SQLite refuses a file that is shorter than it says; this way it reads what is there.
                 database.execute("PRAGMA writable_schema = ON")
                 yield from self._rows(database)
         except sqlite3.Error as error:
@@ -82,7 +77,7 @@ class _SqliteReading:
                 share = min(self._messages / total, 1.0)
                 self._recording.read_share = self._from + (self._to - self._from) * share
             topic = topics.get(topic_id)
-            if topic is None:
+            if topic is None or topic.decode is None:
                 continue
             try:
                 value = topic.decode(data)
@@ -97,17 +92,17 @@ class _SqliteReading:
         except sqlite3.Error:
             return 0  # the last pages are missing; what is before them can be read
 
-    def _topics(self, database: sqlite3.Connection) -> dict[int, _Topic]:
+    def _topics(self, database: sqlite3.Connection) -> dict[int, RecordedTopic]:
         definitions = _definitions(database)
-        topics: dict[int, _Topic] = {}
+        topics: dict[int, RecordedTopic] = {}
         for topic_id, name, kind, form in database.execute("SELECT id, name, type, serialization_format FROM topics"):
             if not self._recording.wants(name):
                 continue
             decode = cdr_decoder(kind, *definitions.get(kind, ("", "")))
             if form != "cdr" or decode is None:
-                self._tell("unknown_type", f"{name} is of {kind} in {form}, without a definition that can be read")
+                self._tell("unknown_type", f"{name} is {kind} in {form}, without a definition that can be read")
             else:
-                topics[topic_id] = _Topic(name, decode)
+                topics[topic_id] = RecordedTopic(name, decode)
         return topics
 
     def _tell(self, reason: str, detail: str) -> None:
@@ -115,7 +110,7 @@ class _SqliteReading:
 
 
 def _definitions(database: sqlite3.Connection) -> dict[str, tuple[str, str]]:
-    """By type: encoding and text of its definition. Bags of before ROS 2 Iron have none."""
+    """Encoding and text of each type's definition; bags older than ROS 2 Iron have none."""
     tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "message_definitions" not in tables:
         return {}

@@ -1,7 +1,7 @@
 """Recordings of step frames: read from JSON Lines, plain or gzip, as far as they can be.
 
-A recording holds one JSON step frame a line. What the field leaves behind is taken as it is: a file that was cut off or
-damaged gives all that can be read of it, and each part that cannot is told by file, line and reason.
+A recording holds one JSON step frame a line. Files from the field are taken as they are: one that was cut off or
+damaged gives all that can be read of it, and each part that cannot be read is reported by file, line and reason.
 """
 
 import gzip
@@ -19,6 +19,7 @@ from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame
 from springback.producers.contract.frame import StepFrame
 from springback.producers.errors import UnreadableFrameError
 
+READ_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error)
 _GZIP_FIRST_BYTE: Final = b"\x1f"  # no line of JSON begins with it
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
@@ -54,7 +55,7 @@ ReportUnreadable = Callable[[UnreadablePart], None]
 
 
 def log_unreadable(part: UnreadablePart) -> None:
-    """Tell of the part as a warning in the log."""
+    """Logs the part as a warning."""
     _logger.warning("Left out of the recording: %s", part)
 
 
@@ -64,14 +65,14 @@ def read_frames(
     """The frames of several recordings, as one input in the order given.
 
     Args:
-        paths: Files of JSON Lines, plain or gzip (told by their content); `-` is standard input.
-        report_unreadable: Called for each part that cannot be read, as it is met.
+        paths: files of JSON Lines, plain or gzip (told apart by their content); `-` is standard input.
+        report_unreadable: called for each part that cannot be read, as it is met.
 
     Yields:
-        Each frame that can be read. No more than a line of a file is held at a time.
+        each frame that can be read; no more than a line of a file is held at a time.
 
     Raises:
-        OSError: A file cannot be opened.
+        OSError: a file cannot be opened.
     """
     for path in paths:
         with _open_recording(path) as (stream, source):
@@ -93,10 +94,10 @@ def frames_of(
 
 
 def count_lines(paths: Iterable[str | Path]) -> int | None:
-    """How many lines the recordings hold, and so the most frames; None where standard input is among them.
+    """How many lines the recordings have, and so at most how many frames; None where one of them is standard input.
 
     Raises:
-        OSError: A file cannot be opened.
+        OSError: a file cannot be opened.
     """
     paths = [str(path) for path in paths]
     if "-" in paths:
@@ -122,7 +123,7 @@ def _decompressed(raw: io.BufferedReader) -> io.BufferedIOBase:
 
 
 def recording_lines(stream: io.BufferedIOBase, source: str, report: ReportUnreadable) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, without their ends, and their numbers."""
+    """The numbers of the lines that are not blank, and the lines without their ends."""
     number = 0
     while True:
         number += 1
@@ -133,7 +134,7 @@ def recording_lines(stream: io.BufferedIOBase, source: str, report: ReportUnread
                 while line and not line.endswith(b"\n"):
                     line = stream.readline(MAX_FRAME_BYTES)
                 continue
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        except READ_ERRORS as error:
             report(UnreadablePart(source, number, "damaged_gzip", f"nothing can be read from here on ({error})"))
             return
         if not line:

@@ -1,6 +1,6 @@
-"""Messages of PX4's ULog files: the log of a drone. A topic is `NAME/INSTANCE`, such as `battery_status/0`.
+"""Messages of PX4's ULog files, the logs of drones. A topic is `NAME/INSTANCE`, such as `battery_status/0`.
 
-Times are those since the autopilot's start. The topics that the mapping reads are held in memory whole, as numbers.
+Times count from the autopilot's start. The topics that the mapping reads are held in memory as a whole, as numbers.
 """
 
 import heapq
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from springback.producers.errors import MissingExtraError
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import OpenRecording
 
 try:
@@ -23,7 +23,7 @@ _BATCH_ROWS: Final = 1024
 
 
 def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
-    """The messages of all topics in the order of their times; arrays of a message are lists again."""
+    """The messages of all topics in the order of their times; arrays in a message are lists again."""
     try:
         formats = _parse(recording, parse_header_only=True).message_formats
         log = _parse(recording, message_name_filter_list=[name for name in formats if _is_read(recording, name)])
@@ -31,7 +31,7 @@ def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
         recording.unreadable(0, "damaged_file", f"nothing of it can be read: {type(error).__name__}: {error}")
         return
     if log.file_corruption:
-        recording.unreadable(0, "damaged_parts", "parts of it are damaged, and left out")
+        recording.unreadable(0, "damaged_parts", "parts of it are damaged; they are left out")
     if log.dropouts:
         lost_s = sum(dropout.duration for dropout in log.dropouts) / 1000
         recording.unreadable(0, "dropouts", f"the logger lost {len(log.dropouts)} stretches, {lost_s:.3g} s in all")
@@ -44,7 +44,7 @@ def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
 
 
 def _parse(recording: OpenRecording, **options: Any) -> Any:
-    with recording.path.open("rb") as file:  # given a name, pyulog leaves a file open that it cannot read
+    with recording.path.open("rb") as file:  # given a name, pyulog leaves open a file that it cannot read
         return pyulog.ULog(file, **options)
 
 
@@ -66,7 +66,7 @@ def _messages(data: Any) -> Iterator[TimedMessage]:
 
 
 def _value(columns: dict[str, list[Any]], place: int) -> dict[str, Any]:
-    """One message: the columns `q[0]`, `q[1]` … come in their order, and are the list `q`."""
+    """One message: the columns `q[0]`, `q[1]` … come in order, and become the list `q`."""
     value: dict[str, Any] = {}
     for name, column in columns.items():
         item = _ITEM.fullmatch(name)

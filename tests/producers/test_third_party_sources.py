@@ -38,7 +38,7 @@ NO_SOURCE = "sonar"
 PARTS = """
 import json
 
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage
 
 
 def run(mapping, publisher, options, stop):

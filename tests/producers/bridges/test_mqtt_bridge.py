@@ -243,7 +243,7 @@ def test_hostile_payloads_do_no_harm() -> None:
     ("options", "said"),
     [
         ({}, "listens to nothing"),
-        ({"frames": "a//b"}, "frames: 'a//b' is no topic pattern"),
+        ({"frames": "a//b"}, "frames: 'a//b' is not a topic pattern"),
         ({"frames": "a", "wills": "b"}, r"expected a topic with a level \{producer\}"),
         ({"hots": "x"}, "has no setting hots; it has host, port"),
         ({"port": "many"}, "a setting of the bridge mqtt"),

@@ -4,8 +4,7 @@ from typing import Any
 
 from springback.producers.emitter.step_buffer import ReportedEnd, ReportedStep
 from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport
-from springback.producers.mapping.signal_mapping import parse_mapping
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping
 
 T0 = 1_790_000_000.0
 

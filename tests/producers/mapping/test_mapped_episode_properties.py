@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from springback.producers.emitter.step_buffer import ReportedStep, build_frame
 from springback.producers.mapping.assembler import EpisodeAssembler, SessionClosed
-from springback.producers.mapping.signal_mapping import parse_mapping
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping
 from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.intake.validation import tabulate
 from tests.producers.mapping.mapped_play import EVENTS, T0, Play, pose, stamp

@@ -8,8 +8,7 @@ import pytest
 from springback.producers.emitter.step_buffer import ReportedEnd
 from springback.producers.mapping.assembler import EpisodeAssembler, SessionClosed
 from springback.producers.mapping.clocks import MOST_HELD, ReorderBuffer
-from springback.producers.mapping.signal_mapping import parse_mapping
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping
 from tests.producers.mapping.mapped_play import EVENTS, GAPS, T0, Play, pose, stamp
 
 

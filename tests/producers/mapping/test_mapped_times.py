@@ -6,7 +6,7 @@ import time
 import pytest
 
 from springback.producers.mapping.clocks import ReorderBuffer, SessionClock, TimeJumps
-from springback.producers.mapping.paths import seconds_of
+from springback.producers.mapping.values import seconds_of
 from tests.producers.mapping.mapped_play import EVENTS, GAPS, T0, Play, pose, stamp
 
 LAGGING = 'time = "header"\n' + GAPS.replace("progress", 'risk = { topic = "q", field = "x" }, progress')

@@ -2,8 +2,7 @@
 
 from springback.producers.emitter.step_buffer import ReportedStep
 from springback.producers.mapping.assembler import EpisodeAssembler
-from springback.producers.mapping.signal_mapping import parse_mapping
-from springback.producers.mapping.timed_message import TimedMessage
+from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping
 
 NOW_S = 1_790_000_000.0
 MAPPING = """

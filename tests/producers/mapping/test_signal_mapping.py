@@ -27,7 +27,7 @@ episode = { whole = true }
     ("old", "new", "told"),
     [
         ('agent = "a"', "", r"mine.toml: agent is missing"),
-        ('agent = "a"', 'agent = { segment = "robot" }', r"expected some topic to name that level: fleet/"),
+        ('agent = "a"', 'agent = { segment = "robot" }', r"expected a topic that names this level, such as fleet/"),
         ('agent = "a"', 'agent = "a"\ntime = "now"', r"mine.toml: time: got 'now', expected one of header, receive"),
         ('agent = "a"', 'agent = "a"\nreorder_s = -1', r"reorder_s: got -1, expected a number of 0 or more"),
         ('agent = "a"', 'agent = "a"\nheader_unit = "h"', r"header_unit: got 'h', expected one of s, ms, us, ns"),
@@ -35,11 +35,11 @@ episode = { whole = true }
         ('family = "f"', 'task = "f"', r"header.family is missing"),
         ('trigger = "odom"', "", r"mine.toml: step: got \{\}, expected either trigger"),
         ('trigger = "odom"', 'trigger = "odom", cycle_s = 1', r"step: got .* expected either trigger"),
-        ('trigger = "odom"', 'trigger = "a b"', r"step.trigger\[0\]: 'a b' is no topic pattern"),
+        ('trigger = "odom"', 'trigger = "a b"', r"step.trigger\[0\]: 'a b' is not a topic pattern"),
         ('trigger = "odom"', "trigger = 3", r"step.trigger\[0\]: got 3, expected a text"),
         ("progress =", "risk =", r"signals.progress is missing"),
         ("progress =", "progres =", r"signals.progres is not known; did you mean progress\?"),
-        ('field = "done"', 'field = "a..b"', r"signals.progress.field: 'a..b' is no field path"),
+        ('field = "done"', 'field = "a..b"', r"signals.progress.field: 'a..b' is not a field path"),
         ('field = "done"', "field = 3", r"signals.progress.field: got 3, expected a text"),
         ('field = "done"', 'over = "first"', r"signals.progress.over: got 'first', expected one of last, sum"),
         (
@@ -160,7 +160,7 @@ def test_field_paths(path: str, value: Any, read: Any) -> None:
 
 @pytest.mark.parametrize("path", [".a", "a.", "a..b", "a[", "a]", "a[b]", 'a"b"', "a b[", "[*"])
 def test_what_is_no_path(path: str) -> None:
-    with pytest.raises(ValueError, match="is no field path"):
+    with pytest.raises(ValueError, match="is not a field path"):
         FieldPath(path)
 
 

@@ -95,7 +95,7 @@ def test_a_topic_that_is_not_there_is_told(write: Write, tmp_path: Path) -> None
     mapping = parse_mapping(robot_logs.MAPPING.replace('"position", field', '"odmo", field'), "mine.toml")
     frames, (part,) = frames_of([path], mapping)
     assert steps_in(frames) == STEPS
-    assert str(part).startswith(f"{path}: no_such_topic: mine.toml reads 'odmo' too; topics in it: '/mission/clean'")
+    assert str(part).startswith(f"{path}: no_such_topic: mine.toml also reads 'odmo'; topics in it: '/mission/clean'")
 
 
 def test_lines_that_are_no_records_are_told(tmp_path: Path) -> None:

@@ -110,4 +110,4 @@ def test_a_recording_of_which_nothing_is_of_use_says_why(tmp_path: Path) -> None
     path.write_text(f"at,robot,done\n{T0_S},a,0.5\n")
     mapping = MAPPING.replace("UNIT", "s").replace('trigger = "#"', 'trigger = "state"')
     _, (part, *_) = frames_of([path], parse_mapping(mapping, "mine.toml"))
-    assert str(part).endswith("no_such_topic: mine.toml reads 'state' too; topics in it: rows without one")
+    assert str(part).endswith("no_such_topic: mine.toml also reads 'state'; topics in it: rows without one")
