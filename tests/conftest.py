@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from springback.deploy.apache_kafka import ApacheKafka
@@ -12,6 +13,10 @@ from springback.deploy.errors import MissingToolError
 
 if TYPE_CHECKING:
     from tests.deploy.monitoring.monitoring_stack import MonitoringStack
+
+# How long an example takes says nothing on a busy machine; no test is about it.
+hypothesis.settings.register_profile("springback", deadline=None)
+hypothesis.settings.load_profile("springback")
 
 
 @pytest.fixture(scope="session")

@@ -19,23 +19,31 @@ HEADER = {"agent": "r", "episode": "1", "family": "f"}
 STEPS = {"episode": [0, 0], "step": [1, 2], "progress": [0.1, 0.2]}
 
 
-def cells(kind: str) -> st.SearchStrategy[Any]:
-    number = st.floats(allow_nan=True, allow_infinity=True) | st.just(ABSENT)
-    texts = st.text(st.characters(codec="utf-8"), max_size=MAX_TEXT)
-    return {"integer": st.integers(-(2**53), 2**53), "number": number, "text": texts}[kind]
+POOLS: dict[str, st.SearchStrategy[list[Any]]] = {
+    "integer": st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=4),
+    "number": st.lists(st.floats() | st.just(ABSENT), min_size=1, max_size=6),
+    "text": st.lists(
+        st.text(st.characters(codec="utf-8"), max_size=12) | st.just("é" * MAX_TEXT), min_size=1, max_size=4
+    ),
+}
 
 
 @st.composite
 def frames(draw: st.DrawFn) -> StepFrame:
+    """Any frame of up to five rows; its cells are a few values of each kind, chosen by one draw, as draws are slow."""
     rows = draw(st.integers(1, 5))
+    pools = {kind: draw(pool) for kind, pool in POOLS.items()}
+    chosen = draw(st.binary(min_size=len(STEP_COLUMNS) * (rows + 1), max_size=len(STEP_COLUMNS) * (rows + 1)))
     columns: dict[str, Any] = {}
-    for spec in STEP_COLUMNS:
-        if spec.required or draw(st.booleans()):
-            values = draw(st.lists(cells(spec.kind), min_size=rows, max_size=rows))
-            if spec.kind == "text":
-                columns[spec.name] = TextColumn.of(values)
-            else:
-                columns[spec.name] = np.array(values, dtype=np.int64 if spec.kind == "integer" else np.float64)
+    for place, spec in enumerate(STEP_COLUMNS):
+        left_out, *codes = chosen[place * (rows + 1) :][: rows + 1]
+        values = [pools[spec.kind][code % len(pools[spec.kind])] for code in codes]
+        if left_out % 2 and not spec.required:
+            continue
+        if spec.kind == "text":
+            columns[spec.name] = TextColumn.of(values)
+        else:
+            columns[spec.name] = np.array(values, dtype=np.int64 if spec.kind == "integer" else np.float64)
     return StepFrame(
         producer="p", session="s", episodes=(EpisodeHeader(agent="r", episode="1", family="f"),), steps=columns
     )
@@ -83,18 +91,19 @@ scalars = (
     | st.text(max_size=5)
     | st.sampled_from(["success", 0, 1, 0.5])
 )
+names = st.sampled_from([*(spec.name for spec in STEP_COLUMNS), "", "é"])
 junk = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=2), max_leaves=6
 )
-names = [spec.name for spec in STEP_COLUMNS]
-columns_of_junk = st.dictionaries(st.sampled_from(names), st.lists(junk, min_size=2, max_size=2) | junk)
+columns_of_junk = st.dictionaries(names, st.lists(junk, min_size=2, max_size=2) | junk, max_size=4)
+headers = st.just(HEADER) | st.dictionaries(st.sampled_from([*HEADER, "stress", "task"]), scalars, max_size=4)
+ends = st.dictionaries(st.sampled_from(["episode", "outcome", "time_s", "navigation"]), junk, max_size=4)
 documents = st.fixed_dictionaries(
     {"schema_version": st.just(1) | scalars, "producer": st.just("p") | scalars, "session": st.just("s")},
     optional={
-        "episodes": st.lists(st.just(HEADER) | st.dictionaries(st.sampled_from([*HEADER, "stress", "task"]), scalars))
-        | junk,
+        "episodes": st.lists(headers, max_size=3) | junk,
         "steps": columns_of_junk.map(lambda columns: STEPS | columns) | junk,
-        "ends": st.lists(st.dictionaries(st.sampled_from(["episode", "outcome", "time_s", "navigation"]), junk)) | junk,
+        "ends": st.lists(ends, max_size=3) | junk,
     },
 )
 
