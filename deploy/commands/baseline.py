@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from springback.deploy.commands.recordings.recording_input import read_baseline
+from springback.deploy.commands.input_files import read_baseline
 from springback.deploy.commands.shared_options import (
     BrokerOption,
     PrefixOption,

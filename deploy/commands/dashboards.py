@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from springback.deploy.commands.grafana_options import (
+from springback.deploy.commands.shared_options import (
     DEFAULT_GRAFANA,
     CaFileOption,
     GrafanaOption,

@@ -1,16 +1,18 @@
-"""The options that several commands share, with one wording and one meaning each."""
+"""The options that several commands share, with one wording and one meaning each, and what is made of them."""
 
 import logging
-from collections.abc import Sequence
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from springback.producers.mapping.signal_mapping import SignalMapping
-    from springback.stream_processors.resilience.stability.value_function import ValueModel
+    from springback.producers.emitter.publishers import FramePublisher
+    from springback.sinks.grafana.connection import GrafanaConnection
     from springback.stream_processors.settings import WorkerSettings
+
+DEFAULT_GRAFANA = "http://127.0.0.1:3000"
 
 
 def check_address(broker: str | None) -> str | None:
@@ -56,6 +58,17 @@ BrokerOption = Annotated[
     ),
 ]
 
+LocalBrokerOption = Annotated[
+    str,
+    typer.Option(
+        "--broker",
+        "-b",
+        callback=check_local_broker,
+        metavar="embedded|kafka|HOST:PORT",
+        help="The broker to start here, or the address of one that runs.",
+    ),
+]
+
 PrefixOption = Annotated[
     str | None,
     typer.Option(
@@ -87,27 +100,6 @@ ReadyFileOption = Annotated[
     ),
 ]
 
-BaselineOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--baseline",
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        help="Score by this exported baseline alone and learn nothing (frozen), so that a run can be reproduced.",
-    ),
-]
-
-ValueModelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--value-model",
-        metavar="FILE|NAME",
-        help="Value states by this network (springback fit-value) or installed model (`springback sources` lists "
-        "them) instead of by the mean return at their anchor. A baseline that is given must have been learned with it.",
-    ),
-]
-
 LivePortOption = Annotated[
     int,
     typer.Option(
@@ -118,90 +110,66 @@ LivePortOption = Annotated[
     ),
 ]
 
-MappingOption = Annotated[
-    str | None,
+MetricsPortOption = Annotated[
+    int,
     typer.Option(
-        "--mapping",
-        "-m",
-        metavar="FILE|NAME",
-        help="Which field is which signal (TOML): a file, or the name of one that comes with springback "
-        "(`springback sources` lists them).",
+        "--metrics-port", min=0, max=65535, help="Where the metrics are served on 127.0.0.1; 0 takes a free port."
     ),
 ]
 
-LocalBrokerOption = Annotated[
+TlsCertificateOption = Annotated[
+    Path | None,
+    typer.Option("--tls-cert", metavar="FILE", dir_okay=False, help="Serve HTTPS with this certificate (PEM)."),
+]
+
+TlsKeyOption = Annotated[
+    Path | None,
+    typer.Option("--tls-key", metavar="FILE", dir_okay=False, help="Its private key, if not in the same file."),
+]
+
+SilentAfterOption = Annotated[
+    float,
+    typer.Option(
+        "--silent-after", min=1, metavar="SECONDS", help="Silence inside an episode that is called silent, or stale."
+    ),
+]
+
+StalledAfterOption = Annotated[
+    float,
+    typer.Option("--stalled-after", min=1, metavar="SECONDS", help="Time without progress that is called stalled."),
+]
+
+GrafanaOption = Annotated[
     str,
     typer.Option(
-        "--broker",
-        "-b",
-        callback=check_local_broker,
-        metavar="embedded|kafka|HOST:PORT",
-        help="The broker to start here, or the address of one that runs.",
+        "--url",
+        envvar="SPRINGBACK_GRAFANA",
+        metavar="URL",
+        help="Where Grafana is, with the sub-path that it may be served under.",
     ),
 ]
 
-
-def check_recordings(files: list[Path]) -> list[Path]:
-    """The files and folders as given, checked.
-
-    Raises:
-        typer.BadParameter: one of them is not there.
-    """
-    for file in files:
-        if str(file) != "-" and not file.exists():
-            message = f"there is no file {str(file)!r}"
-            raise typer.BadParameter(message)
-    return files
-
-
-RecordingsArgument = Annotated[
-    list[Path],
-    typer.Argument(
+TokenFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
         metavar="FILE",
-        callback=check_recordings,
-        show_default=False,
-        help="Recordings: step frames as JSON Lines, plain or gzip; with --mapping also MCAP, bags of ROS 1 and 2, "
-        "ULog, Parquet, CSV, JSON Lines and folders of LeRobot, in any mixture. Several are one input; - is standard "
-        "input.",
+        exists=True,
+        dir_okay=False,
+        help="A file with the token of a service account; else it is taken from SPRINGBACK_GRAFANA_TOKEN.",
     ),
 ]
 
-
-def read_value_option(name: str | None) -> "ValueModel | None":
-    """The value model that the option names; None for the mean return by anchor.
-
-    Raises:
-        SettingsError: there is no such model, or it cannot be used.
-    """
-    from springback.stream_processors.value_models import find_value_model
-
-    return find_value_model(name or "", "--value-model")
-
-
-def read_mapping_option(name_or_file: str | None, files: Sequence[Path] = ()) -> "SignalMapping | None":
-    """The mapping that the option names; None where it names none.
-
-    Args:
-        name_or_file: what was given.
-        files: the recordings that it is for.
-
-    Raises:
-        MappingError: there is none, it is not as it must be, or a recording needs one where none is given.
-    """
-    from springback.producers.mapping.signal_mapping import load_mapping
-    from springback.producers.recordings.any_format import check_without_mapping
-
-    if name_or_file is not None:
-        return load_mapping(name_or_file)
-    for file in files:
-        check_without_mapping(file)
-    return None
-
-
-def silence_kafka_clients() -> None:
-    """Keep clients from logging what their error will say: a command that fails says it once."""
-    for name in ("aiokafka", "kafka"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+CaFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca-file",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="Certificates to trust for https, in place of the system's.",
+    ),
+]
 
 
 def stream_settings(broker: str | None, prefix: str | None, file: Path | None, **others: Any) -> "WorkerSettings":
@@ -218,3 +186,53 @@ def stream_settings(broker: str | None, prefix: str | None, file: Path | None, *
     if prefix is not None:
         overrides["prefix"] = prefix
     return load_settings(file, overrides=overrides)
+
+
+def step_publisher(settings: "WorkerSettings") -> "FramePublisher":
+    """What sends frames to the topic of steps."""
+    from springback.producers.emitter.kafka_publisher import KafkaPublisher
+
+    silence_kafka_clients()
+    return KafkaPublisher(settings.kafka.bootstrap, f"{settings.prefix}steps", **settings.kafka.client_options())
+
+
+def silence_kafka_clients() -> None:
+    """Keeps Kafka clients from logging what their error will say: a command that fails says it once."""
+    for name in ("aiokafka", "kafka"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def check_tls_key(certificate: Path | None, key: Path | None) -> None:
+    """Refuses a key without its certificate.
+
+    Raises:
+        typer.BadParameter: there is no certificate.
+    """
+    if key is not None and certificate is None:
+        message = "--tls-key goes with --tls-cert, which is missing"
+        raise typer.BadParameter(message)
+
+
+def grafana_connection(url: str, token_file: Path | None, ca_file: Path | None) -> "GrafanaConnection":
+    """A connection to the Grafana that the options name.
+
+    Raises:
+        typer.BadParameter: no token was given, or what was given cannot be one.
+        GrafanaAddressError: the address is not a URL.
+    """
+    from springback.sinks.grafana.connection import TOKEN_VARIABLE, GrafanaConnection
+
+    given, where = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
+    if token_file is not None:
+        given, where = token_file.read_text(encoding="utf-8", errors="replace"), str(token_file)
+    token = given.strip()
+    if not token:
+        message = (
+            f"{where} holds no token. Make one in Grafana under Administration > Users and access > Service accounts, "
+            f"and put it into {TOKEN_VARIABLE} or a file for --token-file"
+        )
+        raise typer.BadParameter(message)
+    if not token.isascii() or not token.isprintable() or " " in token:
+        message = f"what {where} holds cannot be a token: expected one word of ASCII letters, digits and signs"
+        raise typer.BadParameter(message)
+    return GrafanaConnection(url, token, ca_file=ca_file)

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from springback.deploy.errors import DeployError
-from springback.deploy.family_table_view import family_table_view
 from springback.deploy.local_stack import LocalStack, live_page_installed, live_page_line
+from springback.deploy.table_views import family_table_view
 from springback.producers.emitter.kafka_publisher import KafkaPublisher
 from springback.sinks.background_reader import BackgroundReader
 from springback.sinks.memory_sink import MemorySink

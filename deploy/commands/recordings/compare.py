@@ -6,16 +6,17 @@ from typing import Annotated
 
 import typer
 
-from springback.deploy.commands.recordings.recording_input import LeftOut, read_baseline, reading_progress
-from springback.deploy.commands.shared_options import (
+from springback.deploy.commands.input_files import (
+    LeftOut,
     MappingOption,
     RecordingsArgument,
-    SettingsOption,
     ValueModelOption,
+    read_baseline,
     read_mapping_option,
     read_value_option,
-    stream_settings,
+    reading_progress,
 )
+from springback.deploy.commands.shared_options import SettingsOption, stream_settings
 
 _BREACH = 1
 _SHIPPED_CONTRACT = "non_degradation.toml"
@@ -78,7 +79,7 @@ def compare(
     import msgspec
     from rich.console import Console
 
-    from springback.deploy.commands.recordings.version_table_view import breach_line, version_table_view
+    from springback.deploy.table_views import breach_line, version_table_view
     from springback.producers.recordings.any_format import RecordedFrames
     from springback.stream_processors.offline.comparison import ScoredVersion, compare_versions
     from springback.stream_processors.offline.comparison_contract import load_contract

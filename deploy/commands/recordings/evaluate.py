@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from springback.deploy.commands.recordings.recording_input import LeftOut, read_baseline, reading_progress
-from springback.deploy.commands.shared_options import (
+from springback.deploy.commands.input_files import (
     BaselineOption,
+    LeftOut,
     MappingOption,
     RecordingsArgument,
-    SettingsOption,
     ValueModelOption,
+    read_baseline,
     read_value_option,
-    stream_settings,
+    reading_progress,
 )
+from springback.deploy.commands.shared_options import SettingsOption, stream_settings
 
 if TYPE_CHECKING:
+    from springback.stream_processors.offline.evaluation import Evaluation
     from springback.stream_processors.resilience.readings import EpisodeSummary
 
 
@@ -59,7 +61,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from springback.deploy.family_table_view import family_table_view, resilience_table_view
+    from springback.deploy.table_views import family_table_view, resilience_table_view
     from springback.stream_processors.offline.evaluation import evaluate as evaluate_recordings
 
     config = stream_settings(None, None, settings).resilience
@@ -95,12 +97,37 @@ def evaluate(
         else:
             json_file.write_bytes(evaluation.json() + b"\n")
     if report is not None:
-        from springback.deploy.commands.recordings.report_run import write_evaluation_report
-
-        page = write_evaluation_report(report, evaluation, files)
-        typer.echo(f"report    {page}", err=True)
+        typer.echo(f"report    {_write_report(report, evaluation, files)}", err=True)
 
 
 def _families_without_baseline(summaries: Sequence["EpisodeSummary"]) -> list[str]:
     scored = {summary.traits.family for summary in summaries if summary.unscored_steps < summary.steps}
     return sorted({summary.traits.family for summary in summaries if summary.steps} - scored)
+
+
+def _write_report(directory: Path, evaluation: "Evaluation", sources: Sequence[Path]) -> Path:
+    """Writes the report, with a progress bar on a terminal, and returns its page."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from springback.dashboards.evaluation_report.report_files import write_report
+    from springback.dashboards.evaluation_report.report_numbers import report_numbers
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("Report")
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        numbers = report_numbers(
+            evaluation.summaries,
+            evaluation.windows,
+            evaluation.families,
+            evaluation.contract_margins,
+            evaluation.config.aggregate,
+            sources=["standard input" if str(source) == "-" else source.name for source in sources],
+            rejected_rows=len(evaluation.rejected),
+            progress=show,
+        )
+        return write_report(directory, numbers, show)[0]

@@ -5,15 +5,16 @@ from typing import Annotated
 
 import typer
 
-from springback.deploy.commands.recordings.recording_input import LeftOut, read_baseline, reading_progress
-from springback.deploy.commands.shared_options import (
+from springback.deploy.commands.input_files import (
     BaselineOption,
+    LeftOut,
     MappingOption,
     RecordingsArgument,
-    SettingsOption,
+    read_baseline,
     read_mapping_option,
-    stream_settings,
+    reading_progress,
 )
+from springback.deploy.commands.shared_options import SettingsOption, stream_settings
 
 
 def _widths(text: str) -> tuple[int, ...]:

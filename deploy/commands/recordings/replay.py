@@ -5,15 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from springback.deploy.commands.recordings.recording_input import LeftOut
+from springback.deploy.commands.input_files import LeftOut, MappingOption, RecordingsArgument, read_mapping_option
 from springback.deploy.commands.shared_options import (
     BrokerOption,
-    MappingOption,
     PrefixOption,
-    RecordingsArgument,
     SettingsOption,
-    read_mapping_option,
-    silence_kafka_clients,
+    step_publisher,
     stream_settings,
 )
 
@@ -70,7 +67,6 @@ def replay(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    from springback.producers.emitter.kafka_publisher import KafkaPublisher
     from springback.producers.recordings.any_format import read_recordings
     from springback.producers.recordings.replay import ReplaySummary
     from springback.producers.recordings.replay import replay as send
@@ -81,9 +77,7 @@ def replay(
     started_s = time.monotonic()
     summary = ReplaySummary()
     given = read_mapping_option(mapping, files)
-    silence_kafka_clients()
-    chosen = stream_settings(broker, prefix, settings)
-    publisher = KafkaPublisher(chosen.kafka.bootstrap, f"{chosen.prefix}steps", **chosen.kafka.client_options())
+    publisher = step_publisher(stream_settings(broker, prefix, settings))
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -4,18 +4,16 @@ from typing import Annotated
 
 import typer
 
-from springback.deploy.commands.grafana_options import (
+from springback.deploy.commands.shared_options import (
     DEFAULT_GRAFANA,
+    BrokerOption,
     CaFileOption,
     GrafanaOption,
-    TokenFileOption,
-    grafana_connection,
-)
-from springback.deploy.commands.shared_options import (
-    BrokerOption,
     PrefixOption,
     ReadyFileOption,
     SettingsOption,
+    TokenFileOption,
+    grafana_connection,
     stream_settings,
 )
 

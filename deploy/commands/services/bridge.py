@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from springback.deploy.commands.input_files import MappingOption, read_mapping_option
 from springback.deploy.commands.shared_options import (
     BrokerOption,
-    MappingOption,
     PrefixOption,
     SettingsOption,
-    read_mapping_option,
-    silence_kafka_clients,
+    step_publisher,
     stream_settings,
 )
 
@@ -111,11 +110,7 @@ def _publisher(record: Path | None, broker: str | None, prefix: str | None, sett
         from springback.producers.emitter.publishers import JsonLinesPublisher
 
         return JsonLinesPublisher(record)
-    from springback.producers.emitter.kafka_publisher import KafkaPublisher
-
-    silence_kafka_clients()
-    chosen = stream_settings(broker, prefix, settings)
-    return KafkaPublisher(chosen.kafka.bootstrap, f"{chosen.prefix}steps", **chosen.kafka.client_options())
+    return step_publisher(stream_settings(broker, prefix, settings))
 
 
 @contextmanager

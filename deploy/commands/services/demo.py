@@ -4,7 +4,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from springback.deploy.commands.shared_options import LivePortOption, LocalBrokerOption, SettingsOption, stream_settings
+from springback.deploy.commands.shared_options import (
+    LivePortOption,
+    LocalBrokerOption,
+    MetricsPortOption,
+    SettingsOption,
+    stream_settings,
+)
 
 
 def demo(
@@ -16,9 +22,7 @@ def demo(
     episodes: Annotated[int, typer.Option(min=1, max=1000, help="BabyAI episodes per family and stress.")] = 8,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same BabyAI tasks.")] = 0,
     pace: Annotated[float, typer.Option(min=1.0, help="Steps per second of all agents together.")] = 240.0,
-    metrics_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where the metrics are served on 127.0.0.1; 0 takes a free port.")
-    ] = 0,
+    metrics_port: MetricsPortOption = 0,
     live_port: LivePortOption = 0,
     settings: SettingsOption = None,
 ) -> None:

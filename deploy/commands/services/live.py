@@ -10,6 +10,11 @@ from springback.deploy.commands.shared_options import (
     PrefixOption,
     ReadyFileOption,
     SettingsOption,
+    SilentAfterOption,
+    StalledAfterOption,
+    TlsCertificateOption,
+    TlsKeyOption,
+    check_tls_key,
     stream_settings,
 )
 
@@ -25,18 +30,10 @@ def live(
         Path | None,
         typer.Option(metavar="FILE", dir_okay=False, help="A file with the password that the page asks for."),
     ] = None,
-    tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Serve HTTPS with this certificate (PEM).")
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Its private key, if not in the same file.")
-    ] = None,
-    silent_after: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Silence inside an episode that is called silent, or stale.")
-    ] = 60.0,
-    stalled_after: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Time without progress that is called stalled.")
-    ] = 300.0,
+    tls_cert: TlsCertificateOption = None,
+    tls_key: TlsKeyOption = None,
+    silent_after: SilentAfterOption = 60.0,
+    stalled_after: StalledAfterOption = 300.0,
     settings: SettingsOption = None,
     ready_file: ReadyFileOption = None,
 ) -> None:
@@ -53,9 +50,7 @@ def live(
     from springback.sinks.fleet.agent_state import StateTimes
     from springback.stream_processors.service.run import configure_logging, run_until_signalled
 
-    if tls_key is not None and tls_cert is None:
-        message = "--tls-key goes with --tls-cert, which is missing"
-        raise typer.BadParameter(message)
+    check_tls_key(tls_cert, tls_key)
     configure_logging()
     chosen = stream_settings(broker, prefix, settings)
     password = read_password(host, password_file)

@@ -1,15 +1,14 @@
 """`springback up`: broker, worker, exporter and live page on this machine."""
 
 import time
-from typing import Annotated
 
 import typer
 
-from springback.deploy.commands.recordings.recording_input import read_baseline
+from springback.deploy.commands.input_files import BaselineOption, read_baseline
 from springback.deploy.commands.shared_options import (
-    BaselineOption,
     LivePortOption,
     LocalBrokerOption,
+    MetricsPortOption,
     PrefixOption,
     SettingsOption,
     stream_settings,
@@ -21,9 +20,7 @@ _CHECK_INTERVAL_S = 1.0
 def up(
     broker: LocalBrokerOption = "embedded",
     prefix: PrefixOption = None,
-    metrics_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where the metrics are served on 127.0.0.1; 0 takes a free port.")
-    ] = 0,
+    metrics_port: MetricsPortOption = 0,
     live_port: LivePortOption = 0,
     baseline: BaselineOption = None,
     settings: SettingsOption = None,

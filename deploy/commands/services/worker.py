@@ -1,7 +1,7 @@
 """`springback worker`: one worker of the stream."""
 
+from springback.deploy.commands.input_files import BaselineOption
 from springback.deploy.commands.shared_options import (
-    BaselineOption,
     BrokerOption,
     PrefixOption,
     ReadyFileOption,

@@ -1,6 +1,6 @@
 """What could not be read of a recording: shown as far as a person would read it, counted whole."""
 
-from springback.deploy.commands.recordings.recording_input import LeftOut
+from springback.deploy.commands.input_files import LeftOut
 from springback.producers.recordings.step_frames import UnreadablePart
 
 

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from springback.deploy.family_table_view import family_table_view
+from springback.deploy.table_views import family_table_view
 from springback.stream_processors.offline.tables import FamilyRow
 
 
