@@ -41,7 +41,7 @@ EXTRA_OF_PACKAGE: Final = {
     "pyarrow": "recordings",
     "rich": "cli",
     "rosbags": "recordings",
-    "scipy": "report",
+    "scipy": "cli",
     "starlette": "live",
     "typer": "cli",
     "uvicorn": "live",

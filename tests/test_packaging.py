@@ -17,6 +17,7 @@ from tests.house import ROOT
 
 FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+RECORDING = "producers/recordings/habitat_twins.frames.jsonl.gz"
 EXTRAS = cli.EXTRA_OF_PACKAGE | {
     need: source.extra for source in SOURCES if source.extra for need in source.needs.split()
 }
@@ -81,17 +82,23 @@ def test_the_command_line_needs_no_other_extra(arguments: list[str]) -> None:
 
 
 def test_recordings_are_evaluated_with_the_command_line_extra_alone() -> None:
-    recording = str(ROOT / "producers" / "recordings" / "habitat_twins.frames.jsonl.gz")
-    done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, "evaluate", recording)
+    done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, "evaluate", RECORDING)
     assert done.returncode == 0, done.stderr
     assert "navigation" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("command", "extra"), [("worker", "worker"), ("export", "sinks"), ("topics", "sinks"), ("live", "live")]
+    ("command", "extra"),
+    [
+        ("worker", "worker"),
+        ("export", "sinks"),
+        ("topics", "sinks"),
+        ("live", "live"),
+        (f"compare --baseline 1 --candidate 2 {RECORDING}", "cli"),  # it wants scipy
+    ],
 )
 def test_a_part_without_its_extra_says_what_to_install(command: str, extra: str) -> None:
-    done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, command)
+    done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, *command.split())
     assert done.returncode == 2
     assert f"pip install 'springback[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr

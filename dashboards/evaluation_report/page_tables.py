@@ -13,7 +13,7 @@ from springback.dashboards.evaluation_report.report_selection import (
     p_text,
     share_text,
 )
-from springback.dashboards.evaluation_report.report_statistics import Interval
+from springback.stream_processors.offline.resampling import Interval
 from springback.stream_processors.offline.tables import ResilienceJson
 
 _NAMES = 2

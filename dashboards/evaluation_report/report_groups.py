@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from springback.stream_processors.resilience.families.contract_config import AggregateConfig
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
 from springback.stream_processors.resilience.families.stress_capacity import (
     UNPERTURBED,
     StressPlace,
@@ -53,6 +53,11 @@ class ReportGroup:
         return [window for window in self.windows if window.state != "censored"]
 
     @property
+    def contract(self) -> FamilyContract:
+        """The contract of the group's family."""
+        return self.config.contract(self.identity[0])
+
+    @property
     def grid(self) -> Sequence[float]:
         """The points that stress goes to."""
         return self.config.grid
@@ -70,11 +75,6 @@ class ReportGroup:
         role = _place(traits, self.config).role
         untouched = traits.perturbation in UNPERTURBED and traits.stress == traits.magnitude == 0
         return role == "reference" or (role == "neither" and untouched)
-
-
-def costs(summaries: Iterable[EpisodeSummary]) -> list[float]:
-    """The recovery costs of those that have one."""
-    return [summary.recovery_cost for summary in summaries if summary.recovery_cost is not None]
 
 
 def groups_of(

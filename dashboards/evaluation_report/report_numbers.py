@@ -16,9 +16,9 @@ from statistics import fmean
 
 import msgspec
 
-from springback.dashboards.evaluation_report.group_rows import GroupRow, StressRow, group_row, stress_rows
-from springback.dashboards.evaluation_report.report_groups import ReportGroup, costs, groups_of
-from springback.dashboards.evaluation_report.report_statistics import CONFIDENCE, RESAMPLES
+from springback.dashboards.evaluation_report.group_rows import GroupRow, StressRow, costs, group_row, stress_rows
+from springback.dashboards.evaluation_report.report_groups import ReportGroup, groups_of
+from springback.stream_processors.offline.resampling import CONFIDENCE, RESAMPLES
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, FamilyReading, WindowReading

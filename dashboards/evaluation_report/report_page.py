@@ -60,7 +60,7 @@ def report_page(numbers: ReportNumbers, progress: Progress = lambda what, done, 
 {_navigation(numbers)}
 <h2 id="table">By family, method and stress</h2>
 <p class="quiet">Small figures are {numbers.confidence:.0%} bootstrap intervals ({numbers.resamples} resamples of the
-episodes, seed {numbers.seed}); one of no width says that all episodes had the same value. Censored episodes (their end
+tasks, seed {numbers.seed}); one of no width says that all episodes had the same value. Censored episodes (their end
 was not seen) and unscored ones (no baseline) enter no cost.</p>
 {stress_table(numbers.stresses)}
 </main>

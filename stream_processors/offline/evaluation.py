@@ -104,11 +104,6 @@ def evaluate(
 
     The figures are those that the stream finds on the same episodes.
 
-    >>> from importlib.resources import files
-    >>> found = evaluate(str(files("springback.producers") / "recordings" / "habitat_twins.frames.jsonl.gz"))
-    >>> len(found.summaries), [reading.family for reading in found.families]
-    (240, ['navigation'])
-
     Args:
         paths: files, or folders of ROS 2 bags and LeRobot datasets; several are one input; `-` is standard input.
         mapping: which field is which signal, for recordings of other formats than step frames: a mapping, its file, or

@@ -1,92 +1,148 @@
-"""Statistics by resampling: bootstrap intervals over clusters of episodes, and the Mann-Whitney test. Pure numpy.
+"""Bootstrap intervals over tasks, and two tests by rank: the statistics of a report and of a comparison of versions.
 
-Episodes of one task belong together: a task that is hard clean is hard perturbed too. So what is drawn with replacement
-is whole tasks, and a resample is a row of weights: how often each task was drawn. Statistics of all resamples are then
-worked out at once from those weights. Everything is a function of its seed.
+Episodes of one task belong together: a task that is hard clean is hard perturbed too. So whole tasks are drawn with
+replacement, and a resample is a row of weights: how often each task was drawn. A statistic is worked out under all rows
+at once. The tests are scipy's. All of it is a function of values and seed; the order of the values plays no part.
+
+Source: Efron's percentile interval; tasks as its units are ours.
 """
 
-import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
+from scipy import stats  # type: ignore[import-untyped]
 
-from springback.stream_processors.resilience.anchor import Floats, Ints
+from springback.stream_processors.resilience.anchor import Floats
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 _BLOCK_CELLS = 4_000_000
 
-
-class Interval(NamedTuple):
-    """A percentile interval of a statistic; both ends belong to it."""
-
-    low: float
-    high: float
+WeightedStatistic = Callable[[Floats, Floats], Floats]
+"""From values (n,) and their weights in each resample (b, n) to a figure of each resample (b,)."""
 
 
-def bootstrap_interval(
-    values: ArrayLike,
-    statistic: Callable[[Floats, Floats], Floats] | None = None,
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure with its bootstrap interval; `low` and `high` are None where fewer than two tasks stand behind it."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class RankComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Two samples compared by rank (Mann and Whitney, two-sided).
+
+    Attributes:
+        u: the statistic of the second sample.
+        p: how often samples of one and the same kind would differ at least as much.
+        superiority: the chance that a value of the second sample is the larger one, ties counting half.
+    """
+
+    u: float
+    p: float
+    superiority: float
+
+
+class RankCorrelation(msgspec.Struct, frozen=True, kw_only=True):
+    """Spearman's rank correlation, with its two-sided p."""
+
+    rho: float
+    p: float
+
+
+class TaskDraws:
+    """Tasks drawn with replacement, over and over, for samples that share them.
+
+    A task is drawn for all samples that it occurs in at once. Those that occur in the same samples are drawn from by
+    themselves, so that every resample has as many of them as there are.
+
+    >>> draws = TaskDraws(["mug", "mug", "plate"], seed=0, resamples=3)
+    >>> values = np.array([1.0, 3.0, 8.0])
+    >>> draws.resample(lambda weights: weighted_mean(values, weights)).tolist()
+    [4.0, 4.0, 4.0, 8.0]
+
+    Args:
+        samples: the task of each episode, sample by sample.
+        seed: of the draws.
+        resamples: how often the tasks are drawn.
+    """
+
+    def __init__(self, *samples: Sequence[str], seed: int, resamples: int = RESAMPLES) -> None:
+        tasks = [set(sample) for sample in samples]
+        number = {task: i for i, task in enumerate(sorted(set().union(*tasks)))}
+        strata: dict[tuple[bool, ...], list[int]] = {}
+        for task, i in number.items():
+            strata.setdefault(tuple(task in own for own in tasks), []).append(i)
+        self._numbers = [np.array([number[task] for task in sample], dtype=np.int64) for sample in samples]
+        # The first row is the samples as they are. No task is drawn 65,536 times.
+        self._counts = np.ones((1 + resamples, len(number)), dtype=np.uint16)
+        chance = np.random.default_rng(seed)
+        for _, own in sorted(strata.items()):
+            for rows in _blocks(1, 1 + resamples, len(own)):
+                drawn = chance.multinomial(len(own), np.full(len(own), 1.0 / len(own)), size=rows.stop - rows.start)
+                self._counts[rows, own] = drawn
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are."""
+        return self._counts.shape[1]
+
+    def resample(self, statistic: Callable[[Floats], Floats], sample: int = 0) -> Floats:
+        """A statistic of a sample as it is, and of all its resamples; a block of them at a time, to bound the memory.
+
+        Args:
+            statistic: from the weights of the episodes (b, n) to the statistic in each resample, (b,) or (b, d).
+            sample: whose episodes these are.
+        """
+        tasks = self._numbers[sample]
+        blocks = _blocks(0, len(self._counts), len(tasks))
+        return np.concatenate([statistic(self._counts[rows][:, tasks].astype(np.float64)) for rows in blocks])
+
+
+def bootstrap(
+    values: Sequence[float],
+    tasks: Sequence[str],
+    statistic: WeightedStatistic,
     *,
-    clusters: Sequence[str] | None = None,
-    seed: int = 0,
+    seed: int,
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
 ) -> Interval | None:
-    """The bootstrap interval of a statistic of one sample; None where there is none.
+    """A figure of some values and its interval; None without values.
+
+    >>> bootstrap([2.0, 2.0, 2.0], ["mug", "mug", "plate"], weighted_mean, seed=0)
+    Interval(value=2.0, low=2.0, high=2.0)
 
     Args:
         values: the sample (n,).
-        statistic: from values (n,) and weights (b, n) to the statistic of each resample (b,); the mean if None.
-        clusters: what each value belongs to (its task): values of one cluster are drawn together.
+        tasks: the task of each value.
+        statistic: the figure.
         seed: of the draws.
         resamples: how many are drawn.
         confidence: share of the resamples that the interval holds.
-
-    >>> bootstrap_interval([1.0, 1.0, 1.0])
-    Interval(low=1.0, high=1.0)
     """
-    sample = np.asarray(values, dtype=np.float64)
-    if not len(sample):
+    if not values:
         return None
-    number, count = cluster_numbers(clusters if clusters is not None else [str(i) for i in range(len(sample))])
-    weights = cluster_weights(np.zeros(count, dtype=np.int64), seed=seed, resamples=resamples)
-    chosen = statistic or weighted_mean
-    return percentile_interval(resampled(lambda own: chosen(sample, own), weights, number), confidence)
+    pairs = sorted(zip(tasks, values, strict=True))
+    sample = np.array([value for _, value in pairs], dtype=np.float64)
+    draws = TaskDraws([task for task, _ in pairs], seed=seed, resamples=resamples)
+    figures = draws.resample(lambda weights: statistic(sample, weights))
+    low, high = percentile_interval(figures[1:], confidence) if draws.tasks > 1 else (None, None)
+    return Interval(value=float(figures[0]), low=low, high=high)
 
 
-def resampled(statistic: Callable[[Floats], Floats], weights: Floats, number: Ints) -> Floats:
-    """A statistic of every resample, a block of them at a time, so that large samples fit into memory.
+def percentile_interval(figures: Floats, confidence: float = CONFIDENCE) -> tuple[float | None, float | None]:
+    """The ends of the middle part of the resamples' figures, each of them one of the figures.
 
-    Args:
-        statistic: from the values' weights (b, n) to the statistic of each resample, (b,) or (b, d).
-        weights: of the clusters (resamples, k).
-        number: the cluster of each value (n,).
+    Resamples without a figure (NaN) are left out; (None, None) if all are.
     """
-    rows = max(1, _BLOCK_CELLS // max(len(number), 1))
-    blocks = [statistic(weights[start : start + rows, number]) for start in range(0, len(weights), rows)]
-    return np.concatenate(blocks)
-
-
-def cluster_numbers(clusters: Sequence[str]) -> tuple[Ints, int]:
-    """Each cluster's number, counted from 0 in the order of their names, and how many there are."""
-    number = {name: i for i, name in enumerate(sorted(set(clusters)))}
-    return np.array([number[name] for name in clusters], dtype=np.int64), len(number)
-
-
-def cluster_weights(strata: Ints, *, seed: int, resamples: int = RESAMPLES) -> Floats:
-    """How often each cluster is drawn in each resample. Shape: strata (k,), result (resamples, k).
-
-    Every stratum is drawn from by itself, as many times as it has clusters.
-    """
-    rng = np.random.default_rng(seed)
-    weights = np.zeros((resamples, len(strata)))
-    for stratum in np.unique(strata):
-        own = np.flatnonzero(strata == stratum)
-        weights[:, own] = rng.multinomial(len(own), np.full(len(own), 1.0 / len(own)), size=resamples)
-    return weights
+    known = figures[~np.isnan(figures)]
+    if not len(known):
+        return None, None
+    tail, once = (1.0 - confidence) / 2.0, np.ones((1, len(known)))
+    return float(weighted_quantile(known, once, tail)[0]), float(weighted_quantile(known, once, 1.0 - tail)[0])
 
 
 def weighted_mean(values: Floats, weights: Floats) -> Floats:
@@ -104,14 +160,16 @@ def weighted_quantile(values: Floats, weights: Floats, rank: float) -> Floats:
     >>> weighted_quantile(np.array([4.0, 1.0, 3.0, 2.0]), np.array([[1.0, 1, 1, 1], [2, 0, 1, 0]]), 0.51).tolist()
     [3.0, 4.0]
     """
-    if not len(values):
-        return np.full(len(weights), np.nan)
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[:, order], axis=1)
-    total = reached[:, -1]
     # As in `quantile`, the rank is taken a hair low, against what floats make of it.
-    first = np.argmax(reached >= (rank * total - 1e-9)[:, None], axis=1)
-    return np.where(total > 0, values[order][first], np.nan)
+    return _first_beyond(values, weights, rank, -1e-9)
+
+
+def weighted_median(values: Floats, weights: Floats) -> Floats:
+    """The median under each row of weights: the mean of the two middle values where their number is even.
+
+    Shape: values (n,), weights (b, n), result (b,); NaN where all weights are 0.
+    """
+    return (weighted_quantile(values, weights, 0.5) + _first_beyond(values, weights, 0.5, 1e-9)) / 2.0
 
 
 def weighted_maximum(values: Floats, weights: Floats) -> Floats:
@@ -122,34 +180,42 @@ def weighted_maximum(values: Floats, weights: Floats) -> Floats:
     return np.where(np.isneginf(largest), np.nan, largest)
 
 
-def percentile_interval(statistics: Floats, confidence: float = CONFIDENCE) -> Interval | None:
-    """The middle part of the resamples' statistics. Those that could not be taken (NaN) are left out; None if all."""
-    known = statistics[~np.isnan(statistics)]
-    if not len(known):
-        return None
-    tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(known, [tail, 1.0 - tail])
-    return Interval(float(low), float(high))
+def compare_ranks(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> RankComparison | None:
+    """Whether two samples differ; None where one of them is empty. Small samples without ties are tested exactly.
 
-
-def mann_whitney_p(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Two-sided p of the Mann-Whitney test that one sample tends to be larger; None where a sample is empty.
-
-    By the normal approximation, with corrections for ties and continuity; 1 where all values are equal.
-
-    >>> round(mann_whitney_p([1, 2, 3, 4, 5, 6, 7, 8], [11, 12, 13, 14, 15, 16, 17, 18]), 5)
-    0.00094
+    >>> compare_ranks([1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0])
+    RankComparison(u=12.0, p=0.05714285714285714, superiority=1.0)
     """
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    n, m = len(a), len(b)
-    if not n or not m:
+    if not len(first) or not len(second):
         return None
-    distinct, place, ties = np.unique(np.concatenate([a, b]), return_inverse=True, return_counts=True)
-    if len(distinct) == 1:
-        return 1.0
-    middle_rank = np.cumsum(ties) - (ties - 1) / 2.0
-    u = float(middle_rank[place[:n]].sum()) - n * (n + 1) / 2.0
-    total = n + m
-    variance = n * m / 12.0 * (total + 1 - float((ties.astype(np.float64) ** 3 - ties).sum()) / (total * (total - 1)))
-    z = max(abs(u - n * m / 2.0) - 0.5, 0.0) / math.sqrt(variance)
-    return math.erfc(z / math.sqrt(2.0))
+    pairs = len(first) * len(second)
+    if len({*map(float, first), *map(float, second)}) == 1:  # scipy has no p for these
+        return RankComparison(u=pairs / 2, p=1.0, superiority=0.5)
+    found = stats.mannwhitneyu(sorted(second), sorted(first), alternative="two-sided")
+    return RankComparison(u=float(found.statistic), p=float(found.pvalue), superiority=float(found.statistic) / pairs)
+
+
+def correlate_ranks(x: Sequence[float], y: Sequence[float]) -> RankCorrelation | None:
+    """Spearman's rho of pairs; None with fewer than three of them, or where x or y never varies."""
+    if len(x) < 3 or min(x) == max(x) or min(y) == max(y):
+        return None
+    pairs = np.asarray(sorted(zip(x, y, strict=True)))
+    found = stats.spearmanr(pairs[:, 0], pairs[:, 1])
+    return RankCorrelation(rho=float(found.statistic), p=float(found.pvalue))
+
+
+def _first_beyond(values: Floats, weights: Floats, rank: float, slack: float) -> Floats:
+    """The smallest value at which the weights sum up to `rank` of their total and the slack; at most the largest."""
+    if not len(values):
+        return np.full(len(weights), np.nan)
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[:, order], axis=1)
+    total = reached[:, -1]
+    first = np.argmax(reached >= np.minimum(rank * total + slack, total)[:, None], axis=1)
+    return np.where(total > 0, values[order][first], np.nan)
+
+
+def _blocks(start: int, stop: int, width: int) -> list[slice]:
+    """Rows in blocks that do not hold more than so many cells."""
+    rows = max(1, _BLOCK_CELLS // max(width, 1))
+    return [slice(first, min(first + rows, stop)) for first in range(start, stop, rows)]

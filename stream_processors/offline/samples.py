@@ -1,39 +1,34 @@
-"""The episodes of one family, method and version as columns, and what a version is judged by, under any weights.
+"""The episodes of one family, method and version as columns, and the figures that are taken of them by resampling.
 
 Statistics take the weights of the episodes, a row per resample, and give a value per row, so that all resamples of a
 bootstrap are worked out at once. Censored episodes are left out; of each metric, so are those without a value of it.
 
-The frames of one version of the agents: what of a recording belongs to its episodes.
-
-M_f at each stress and lambda*_f under any weights of the episodes: equations 8 to 10 for all resamples at once.
-
-The streaming form is `resilience.operational_margin`, by sketches; on the episodes as they are the two agree.
+`stress_curve` and `capacities` are equations 8 to 10. On the stream they are found from sketches
+(`resilience.families.operational_margin`); on the episodes as they are the two agree.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
-from springback.producers.contract.frame import PartFault, StepFrame, TextColumn
 from springback.stream_processors.offline.resampling import weighted_maximum, weighted_mean, weighted_quantile
 from springback.stream_processors.resilience.anchor import Bools, Floats, Ints
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
 from springback.stream_processors.resilience.families.operational_margin import EPSILON
 from springback.stream_processors.resilience.families.stability_beta import UPPER_RANK
-from springback.stream_processors.resilience.families.stress_capacity import nearest_point, stress_place
+from springback.stream_processors.resilience.families.stress_capacity import StressPlace, nearest_point, stress_place
 from springback.stream_processors.resilience.readings import ContractThresholds, EpisodeSummary, WindowReading
 
 _APART = FamilyContract()
-"""Of no evolution: versions are compared here, and are not the stress."""
+"""A contract without `evolution`: versions are no stress."""
 
 
 @dataclass(frozen=True, slots=True)
-class VersionSample:
+class EpisodeSample:
     """The episodes of a group that were seen to end. Shape: (n,) each; NaN where an episode has no value.
 
     Attributes:
@@ -71,31 +66,43 @@ class Statistic(NamedTuple):
         values: what the Mann-Whitney test compares; None for a metric that is no mean over episodes or windows.
     """
 
-    value: Callable[[VersionSample, Floats], Floats]
-    known: Callable[[VersionSample], Bools]
-    values: Callable[[VersionSample], Floats] | None
+    value: Callable[[EpisodeSample, Floats], Floats]
+    known: Callable[[EpisodeSample], Bools]
+    values: Callable[[EpisodeSample], Floats] | None
 
 
 def sample_of(
-    summaries: Iterable[EpisodeSummary], windows: Iterable[WindowReading], grid: Sequence[float]
-) -> VersionSample:
-    """The sample of one group's episodes and their windows; a stress level goes to the nearest point of the grid."""
-    seen = [summary for summary in summaries if not summary.censored]
+    summaries: Iterable[EpisodeSummary],
+    windows: Iterable[WindowReading],
+    grid: Sequence[float],
+    contract: FamilyContract = _APART,
+) -> EpisodeSample:
+    """The sample of one group's episodes and their windows, in an order that does not depend on how they arrived.
+
+    Args:
+        summaries: the episodes.
+        windows: their windows.
+        grid: the stress levels; an episode goes to the nearest.
+        contract: of the family, which may make the version the stress.
+    """
+    seen = sorted((summary for summary in summaries if not summary.censored), key=_key_of)
+    places = [stress_place(summary.traits, contract) for summary in seen]
     level = {point: i for i, point in enumerate(grid)}
     place = {summary.key: i for i, summary in enumerate(seen)}
     whole = [window for window in windows if window.state in ("recovered", "unrecovered") and window.key in place]
+    whole.sort(key=lambda window: (place[window.key], window.number))
     lengths = np.array([float(window.length_steps) for window in whole])
     episode_of_length = np.array([place[window.key] for window in whole], dtype=np.int64)
-    return VersionSample(
+    return EpisodeSample(
         task=[summary.traits.task for summary in seen],
-        level=np.array([level[nearest_point(summary.traits.stress, grid)] for summary in seen], dtype=np.int64),
+        level=np.array([level[nearest_point(place.stress, grid)] for place in places], dtype=np.int64),
         success=np.array([float(summary.outcome == "success") for summary in seen]),
         recovery_cost=_column([summary.recovery_cost for summary in seen]),
         stability_loss=_column([summary.stability_loss for summary in seen]),
         progress=np.array([summary.final_progress for summary in seen]),
         propositions=np.array([summary.final_propositions for summary in seen]),
         violation=np.array([summary.violation for summary in seen]),
-        beta=_column(_beta_ratios(seen)),
+        beta=_column(_beta_ratios(seen, places)),
         window_steps=np.bincount(episode_of_length, lengths, len(seen)).astype(np.float64),
         windows=np.bincount(episode_of_length, minlength=len(seen)).astype(np.float64),
         lengths=lengths,
@@ -103,7 +110,7 @@ def sample_of(
     )
 
 
-def at_levels(sample: VersionSample, levels: Iterable[int]) -> VersionSample:
+def at_levels(sample: EpisodeSample, levels: Iterable[int]) -> EpisodeSample:
     """The sample's episodes at some of the stress levels alone."""
     kept = np.isin(sample.level, np.array(sorted(levels), dtype=np.int64))
     kept_length = kept[sample.episode_of_length]
@@ -117,10 +124,10 @@ def at_levels(sample: VersionSample, levels: Iterable[int]) -> VersionSample:
         if column.name not in ("task", *of_windows)
     }
     task = [task for task, own in zip(sample.task, kept.tolist(), strict=True) if own]
-    return VersionSample(task=task, **of_episodes, **of_windows)
+    return EpisodeSample(task=task, **of_episodes, **of_windows)
 
 
-def mix_weights(sample: VersionSample, like: VersionSample) -> Floats:
+def mix_weights(sample: EpisodeSample, like: EpisodeSample) -> Floats:
     """Weights that give a sample another's mix of stress levels (direct standardisation). Shape: (n,); mean 1.
 
     Both must be at the same levels. A version that was recorded under more stress is not worse for that.
@@ -131,14 +138,17 @@ def mix_weights(sample: VersionSample, like: VersionSample) -> Floats:
     return np.asarray(share[sample.level], dtype=np.float64)
 
 
+def _key_of(summary: EpisodeSummary) -> tuple[str, str, str]:
+    return summary.key.agent, summary.key.session, summary.key.episode
+
+
 def _column(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _beta_ratios(seen: Sequence[EpisodeSummary]) -> list[float | None]:
+def _beta_ratios(seen: Sequence[EpisodeSummary], places: Sequence[StressPlace]) -> list[float | None]:
     """|l(rho(z)) - l(z)| / (|rho| + epsilon) of each episode; several references of a task are averaged."""
     clean: dict[str, list[float]] = defaultdict(list)
-    places = [stress_place(summary.traits, _APART) for summary in seen]
     for summary, place in zip(seen, places, strict=True):
         if place.role == "reference" and summary.stability_loss is not None:
             clean[summary.traits.task].append(summary.stability_loss)
@@ -152,12 +162,12 @@ def _beta_ratios(seen: Sequence[EpisodeSummary]) -> list[float | None]:
     return ratios
 
 
-def _known(column: str) -> Callable[[VersionSample], Bools]:
+def _known(column: str) -> Callable[[EpisodeSample], Bools]:
     return lambda sample: ~np.isnan(getattr(sample, column))
 
 
-def _of_known(column: str, statistic: Callable[[Floats, Floats], Floats]) -> Callable[[VersionSample, Floats], Floats]:
-    def value(sample: VersionSample, weights: Floats) -> Floats:
+def _of_known(column: str, statistic: Callable[[Floats, Floats], Floats]) -> Callable[[EpisodeSample, Floats], Floats]:
+    def value(sample: EpisodeSample, weights: Floats) -> Floats:
         values = getattr(sample, column)
         known = ~np.isnan(values)
         return statistic(values[known], weights[:, known])
@@ -172,7 +182,7 @@ def _mean(column: str) -> Statistic:
     )
 
 
-def _window_length(sample: VersionSample, weights: Floats) -> Floats:
+def _window_length(sample: EpisodeSample, weights: Floats) -> Floats:
     count = weights @ sample.windows
     length: Floats = np.divide(weights @ sample.window_steps, count, out=np.full(len(weights), np.nan), where=count > 0)
     return length
@@ -192,62 +202,8 @@ STATISTICS: dict[str, Statistic] = {
 }
 
 
-def versions_in(frames: Iterable[StepFrame]) -> list[str]:
-    """The versions that episodes of these frames are of, sorted."""
-    return sorted({header.version for frame in frames for header in frame.episodes})
-
-
-def frames_of_version(frames: Iterable[StepFrame], version: str) -> list[StepFrame]:
-    """The frames with the episodes of one version alone, in their order; frames without one are left out."""
-    return [part for frame in frames if (part := _part_of(frame, version)) is not None]
-
-
-def _part_of(frame: StepFrame, version: str) -> StepFrame | None:
-    wanted = np.array([header.version == version for header in frame.episodes], dtype=bool)
-    if wanted.all() or not wanted.any():
-        return frame if len(wanted) and wanted.all() else None
-    episode: Ints = np.asarray(frame.steps.get("episode", ()), dtype=np.int64)
-    known = (episode >= 0) & (episode < len(wanted))
-    kept = known & wanted[np.where(known, episode, 0)]
-    place, row = _places(wanted), _places(kept)
-    steps = {
-        name: TextColumn(column.values, column.codes[kept]) if isinstance(column, TextColumn) else column[kept]
-        for name, column in frame.steps.items()
-    }
-    if frame.n_steps:
-        steps["episode"] = place[episode[kept]]
-    return StepFrame(
-        producer=frame.producer,
-        session=frame.session,
-        episodes=tuple(header for header in frame.episodes if header.version == version),
-        steps=steps,
-        ends=tuple(
-            msgspec.structs.replace(end, episode=int(place[end.episode]))
-            for end in frame.ends
-            if end.episode < len(wanted) and wanted[end.episode]
-        ),
-        faults=tuple(_moved_faults(frame.faults, {"steps": row, "episodes": place})),
-        schema_version=frame.schema_version,
-    )
-
-
-def _moved_faults(faults: Iterable[PartFault], places: dict[str, Ints]) -> Iterator[PartFault]:
-    """The faults of what was kept, at its new place. Those of ends stay: their ends are gone from the frame already."""
-    for fault in faults:
-        place = places.get(fault.part)
-        if place is None:
-            yield fault
-        elif place[fault.index] >= 0:
-            yield msgspec.structs.replace(fault, index=int(place[fault.index]))
-
-
-def _places(kept: Bools) -> Ints:
-    """Where each of the kept ones stands among them; -1 for the others."""
-    return np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int64)
-
-
 def stress_curve(
-    sample: VersionSample,
+    sample: EpisodeSample,
     weights: Floats,
     levels: Sequence[int],
     thresholds: ContractThresholds,
@@ -276,7 +232,7 @@ def capacities(curve: Floats, stresses: Sequence[float]) -> Floats:
 
 
 def _margins(
-    sample: VersionSample, own: np.ndarray, weights: Floats, thresholds: ContractThresholds, config: AggregateConfig
+    sample: EpisodeSample, own: np.ndarray, weights: Floats, thresholds: ContractThresholds, config: AggregateConfig
 ) -> Floats:
     def at_rank(column: Floats, rank: float) -> Floats:
         values = column[own]

@@ -81,10 +81,14 @@ def compare(
 
     from springback.deploy.table_views import breach_line, version_table_view
     from springback.producers.recordings.any_format import RecordedFrames
-    from springback.stream_processors.offline.comparison import ScoredVersion, compare_versions
+    from springback.stream_processors.offline.comparison import (
+        ScoredVersion,
+        compare_versions,
+        frames_of_version,
+        versions_in,
+    )
     from springback.stream_processors.offline.comparison_contract import load_contract
     from springback.stream_processors.offline.evaluation import evaluate_frames, learn_baseline
-    from springback.stream_processors.offline.samples import frames_of_version, versions_in
 
     shipped = importlib.resources.files("springback.deploy").joinpath("contracts", _SHIPPED_CONTRACT)
     source = _SHIPPED_CONTRACT if contract is None else str(contract)

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from springback.dashboards.evaluation_report.group_rows import capacity_interval, margins_of
+from springback.dashboards.evaluation_report.group_rows import capacity_interval
 from springback.dashboards.evaluation_report.report_groups import groups_of
 from springback.dashboards.evaluation_report.report_numbers import ALL_FAMILIES, AXES
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
@@ -18,22 +18,32 @@ from tests.dashboards.evaluation_report.report_readings import fleet, numbers_of
 CONFIG = AggregateConfig()
 
 
-def test_the_resampled_margin_is_that_of_the_family_where_nothing_is_resampled() -> None:
-    summaries = list(fleet())
-    summaries[3] = msgspec.structs.replace(summaries[3], recovery_cost=None, stability_loss=None)
-    for group in groups_of(summaries, [], aggregate(summaries, CONFIG), CONFIG):
-        assert group.reading is not None
-        for margin in group.reading.margins:
-            own = [s for s in group.ended if group.point(s.traits) == margin.stress]
-            values = [
-                [np.nan if value is None else value for value in quantities]
-                for s in own
-                for quantities in [
-                    (s.final_progress, s.final_propositions, s.recovery_cost, s.stability_loss, s.violation)
-                ]
-            ]
-            found = margins_of(np.array([values]), group.reading.thresholds, CONFIG)
-            assert found.tolist() == pytest.approx([margin.margin], abs=1e-12)
+def test_the_interval_of_the_capacity_is_that_of_every_draw_of_the_tasks() -> None:
+    """Three tasks, of which one breaks the contract at stress 0.4, and so does any draw of them that holds it."""
+    config = AggregateConfig(min_episodes=3, default=FamilyContract(recovery=1.0, stability=1.0, safety=1.0))
+    summaries = [
+        summary_of(f"{stress}-{task}", 50.0 if stress and task == "sink" else 0.5, task=task, stress=stress)
+        for stress in (0.0, 0.4)
+        for task in ("mug", "plate", "sink")
+    ]
+    [group] = groups_of(summaries, [], aggregate(summaries, config), config)
+    assert group.reading is not None
+    assert group.reading.capacity == 0.4  # a high recovery cost alone does not break it
+    hard = [msgspec.structs.replace(s, final_progress=0.0) if s.recovery_cost == 50.0 else s for s in summaries]
+    [group] = groups_of(hard, [], aggregate(hard, config), config)
+    assert group.reading is not None
+    held = group.reading.capacity
+    found = capacity_interval(group, seed=0)
+    assert found is not None
+    assert (found.low, held, found.high) == (0.0, 0.0, 0.4)  # 8 of the 27 draws are without the sink
+    assert found.none_share == 0.0
+
+
+def test_episodes_of_one_task_leave_the_capacity_without_an_interval() -> None:
+    [row] = numbers_of([summary_of(f"{i}", 0.0, task="mug", reference=True) for i in range(9)]).groups
+    assert row.capacity_interval is None
+    assert row.clean_cost_mean is not None
+    assert (row.clean_cost_mean.value, row.clean_cost_mean.low) == (0.0, None)
 
 
 def test_the_interval_of_the_capacity_holds_the_capacity_and_does_not_depend_on_order() -> None:
@@ -55,8 +65,10 @@ def test_the_interval_of_the_capacity_holds_the_capacity_and_does_not_depend_on_
 
 
 def test_a_capacity_without_doubt_has_an_interval_of_one_point() -> None:
-    calm = [summary_of(f"c{i}", 0.0, reference=True, stability_loss=1.0) for i in range(5)]
-    broken = [summary_of(f"b{i}", 500.0, stress=0.4, final_progress=0.0, stability_loss=9.0) for i in range(5)]
+    calm = [summary_of(f"c{i}", 0.0, task=f"t{i}", reference=True, stability_loss=1.0) for i in range(5)]
+    broken = [
+        summary_of(f"b{i}", 500.0, task=f"t{i}", stress=0.4, final_progress=0.0, stability_loss=9.0) for i in range(5)
+    ]
     [row] = numbers_of([*calm, *broken]).groups
     assert row.capacity_interval is not None
     assert (row.capacity_interval.low, row.capacity_interval.high, row.capacity_interval.none_share) == (0, 0, 0)
