@@ -2,8 +2,8 @@
 
 Frames are self-describing: each carries the headers of the episodes that its steps belong to, so a worker that joins
 late understands the first frame that it sees. Our emitter writes MessagePack (`encode_msgpack`); any other client may
-write the same structure as JSON; `decode_frame` tells them apart by the first byte. The columns are listed in
-`step_columns`, the JSON Schema is built in `frame_schema`, and values are checked in `frame_validation`.
+write the same structure as JSON; `decode_frame` tells them apart by the first byte. It reads clean frames the fast
+way, and leaves whatever is odd to `salvage`. Whether the values make sense is checked by the worker.
 
 Unknown fields are ignored, and missing optional ones take their defaults. The message's key is the producer's id, so
 that the steps of one producer stay in order on one partition.
@@ -16,10 +16,6 @@ that the steps of one producer stay in order on one partition.
 [17, 18]
 >>> encode_json(frame)[:60]
 b'{"schema_version":1,"producer":"robot-7","session":"2026-11-'
-
-From a step frame to bytes: MessagePack with packed columns (ours), and the JSON that any client may write.
-
-From bytes to a step frame: the fast way for clean frames. Whatever is odd goes to `frame_salvage`.
 """
 
 import json
@@ -42,6 +38,12 @@ from springback.producers.contract.frame import (
 )
 from springback.producers.contract.salvage import MAX_FRAME_ROWS, packed_numbers, packed_text, salvage_frame, shown
 from springback.producers.errors import UnreadableFrameError
+
+MAX_FRAME_BYTES = 32 * 1024 * 1024
+_MSGPACK_STARTS = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])
+_JSON_STARTS = frozenset(b"{[ \t\r\n\xef")
+_JSON_CELLS = {"integer": list[int], "number": list[float | None], "text": list[str | None]}
+_MSGPACK_CELLS = {"integer": bytes | list[int], "number": bytes | list[float | None], "text": list[Any]}
 
 _msgpack_encoder = msgspec.msgpack.Encoder()
 _json_encoder = msgspec.json.Encoder()
@@ -113,18 +115,6 @@ def _listed(spec: ColumnSpec, column: Any) -> list[Any]:
         None if left_out else cell if math.isfinite(cell) else shown(cell)
         for cell, left_out in zip(cells, absent, strict=True)
     ]
-
-
-MAX_FRAME_BYTES = 32 * 1024 * 1024
-
-_MSGPACK_STARTS = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])
-_JSON_STARTS = frozenset(b"{[ \t\r\n\xef")
-_JSON_CELLS = {"integer": list[int], "number": list[float | None], "text": list[str | None]}
-_MSGPACK_CELLS = {
-    "integer": bytes | list[int],
-    "number": bytes | list[float | None],
-    "text": list[Any],
-}
 
 
 class _OddFrameError(Exception):
@@ -236,7 +226,7 @@ def _msgpack_document(data: bytes) -> object:
 
 
 def _json_document(data: bytes) -> object:
-    """By the standard library, which takes the NaN and Infinity that Python clients write; a bad row is then a row."""
+    """By the standard library, which takes the NaN and Infinity that Python clients write: they cost only their row."""
     text = data.decode("utf-8-sig", errors="replace")
     try:
         document = json.loads(text)

@@ -2,9 +2,8 @@
 
 Units are SI; see `ColumnSpec.unit`. A cell without a value is `null` in lists. In packed columns, and in the arrays of
 a decoded frame, it is the one NaN `ABSENT`, told from any other NaN by its bits: a NaN that a broken sensor sent must
-not pass for a value that was left out (ours).
-
-Lone surrogates: legal in JSON escapes and in Python strings, impossible in UTF-8. They are replaced on entry.
+not pass for a value that was left out (ours). Texts are made fit for UTF-8 on entry: lone surrogates are legal in
+JSON escapes and in Python strings, but cannot be encoded.
 """
 
 import sys

@@ -14,6 +14,7 @@ from springback.producers.contract.columns import LARGEST_INTEGER, LARGEST_LOAD,
 
 SCHEMA_VERSION = 1
 MAX_IDENTIFIER = 256
+MAX_DISTINCT_TEXTS = 65_536
 
 Outcome = Literal["success", "failure", "timeout", "aborted"]
 Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_IDENTIFIER)]
@@ -125,8 +126,6 @@ class TextColumn(msgspec.Struct, frozen=True, eq=False):
         """The texts, row by row."""
         return [self.values[code] for code in self.codes.tolist()]
 
-
-MAX_DISTINCT_TEXTS = 65_536
 
 StepColumn = npt.NDArray[Any] | TextColumn
 

@@ -1,6 +1,6 @@
 """The JSON Schema of the JSON form of a step frame, for clients that do not use our emitter.
 
-It is built from what the code itself checks: the columns of `step_columns` and the structs of `frame_parts`.
+It is built from what the code itself checks: the table of `columns` and the structs of `frame`.
 """
 
 from typing import Any

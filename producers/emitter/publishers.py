@@ -1,6 +1,6 @@
-"""What an emitter hands its frames to: Kafka, a recording, memory; later a spool on disk in front of one of them.
+"""Where an emitter's frames go: the protocol of all publishers, and those that keep frames instead of sending them.
 
-Publishers that keep frames instead of sending them: in memory for tests, in a file as a recording.
+`MemoryPublisher` is for tests, `JsonLinesPublisher` writes a recording; `kafka_publisher` sends.
 """
 
 import gzip
@@ -40,6 +40,7 @@ class MemoryPublisher:
     Attributes:
         published: (key, frame as bytes) pairs.
         failure: while set, frames are not kept but answered with it; set it to try out an outage.
+        closed: whether it was closed.
     """
 
     def __init__(self) -> None:

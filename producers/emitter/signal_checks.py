@@ -1,11 +1,8 @@
 """Checks what an agent's code reports at the moment it reports it, where the mistake is still on the call stack.
 
 Types and names are checked here; ranges are the worker's business, so that a broken sensor's NaN never stops a robot:
-that row arrives, is rejected with a reason and is counted.
-
-Checks the signals that several episodes report together, and makes columns of them without a loop over the rows.
-
-As in `signal_checks`, names and types are checked here and ranges by the worker.
+that row arrives, is rejected with a reason and is counted. The signals of a single step become plain values; those
+that several episodes report together become columns, without a loop over the rows.
 """
 
 import math
@@ -36,6 +33,7 @@ from springback.producers.errors import SignalError
 
 SIGNALS = tuple(name for name in COLUMN_BY_NAME if name not in ("episode", "step", "time_s", "progress"))
 _NUMBERS = frozenset(name for name, spec in COLUMN_BY_NAME.items() if spec.kind == "number")
+_REPORTED = frozenset(("progress", *SIGNALS))
 _FREE_TEXTS = ("perturbation", "perturbation_name", "attack", "instruction")
 
 
@@ -165,9 +163,6 @@ def checked_navigation(navigation: object) -> NavigationOutcome | None:
 def _plain_number(name: str, value: object) -> float | int:
     number = checked_number(name, value)
     return int(number) if math.isfinite(number) and number.is_integer() else number
-
-
-_REPORTED = frozenset(("progress", *SIGNALS))
 
 
 def checked_columns(signals: Mapping[str, Any], rows: int) -> dict[str, StepColumn]:

@@ -10,7 +10,8 @@
 >>> emitter.report.steps_sent, publisher.frames[0].ends[0].outcome
 (2, 'success')
 
-Steps that several episodes take together, of a vector environment say, as batches that are frames of their own.
+Steps that several episodes take together, those of a vector environment say, are frames of their own
+(`StepEmitter.step_together`).
 """
 
 import atexit
@@ -47,71 +48,21 @@ from springback.producers.errors import EmitterStateError, SignalError
 MOST_TOGETHER = 1024
 """Steps in one frame: with a header for each of them it stays well within what the topic of steps takes."""
 
+EXIT_TIMEOUT_S = 2.0
+
 
 class EndTogether(NamedTuple):
-    """An end among steps that were taken together: `place` is the episode's among them."""
+    """An end among steps that were taken together.
+
+    Attributes:
+        place: which of the episodes ends, counted from 0.
+        outcome: success, failure, timeout or aborted.
+        navigation: a `NavigationOutcome` or a mapping of its fields.
+    """
 
     place: int
     outcome: str
     navigation: Any = None
-
-
-def batches_together(
-    headers: Sequence[EpisodeHeader],
-    steps: npt.NDArray[np.int64],
-    signals: Mapping[str, Any],
-    ends: Sequence[EndTogether],
-    time_s: float,
-) -> list[ReportedBatch]:
-    """The batches of these steps, one for each episode, and of these ends: one up to `MOST_TOGETHER` episodes.
-
-    Raises:
-        SignalError: a signal or an outcome is not known, or has the wrong type or shape.
-    """
-    columns = checked_columns(signals, len(headers))
-    if "progress" not in columns or np.shape(steps) != (len(headers),):
-        message = (
-            f"{len(headers)} episodes need a progress and a step number each; "
-            f"got {', '.join(columns) or 'no signal'} and steps of shape {np.shape(steps)}"
-        )
-        raise SignalError(message)
-    lost = [end.place for end in ends if not 0 <= end.place < len(headers)]
-    if lost:
-        message = f"the ends at {lost} are of none of {len(headers)} episodes; a place counts from 0"
-        raise SignalError(message)
-    columns["step"] = np.asarray(steps, dtype=np.int64)
-    columns["time_s"] = np.full(len(headers), time_s)
-    checked_ends = [
-        EpisodeEnd(
-            episode=end.place,
-            outcome=checked_outcome(end.outcome),
-            time_s=time_s,
-            navigation=checked_navigation(end.navigation),
-        )
-        for end in ends
-    ]
-    return [
-        _batch(headers[first : first + MOST_TOGETHER], columns, checked_ends, first)
-        for first in range(0, len(headers), MOST_TOGETHER)
-    ]
-
-
-def _batch(
-    headers: Sequence[EpisodeHeader], columns: Mapping[str, StepColumn], ends: Sequence[EpisodeEnd], first: int
-) -> ReportedBatch:
-    places = np.arange(len(headers))
-    steps: dict[str, StepColumn] = {name: rows_of(column, places + first) for name, column in columns.items()}
-    moved = [msgspec.structs.replace(end, episode=end.episode - first) for end in ends]
-    own_ends = tuple(end for end in moved if 0 <= end.episode < len(headers))
-    return ReportedBatch(tuple(headers), {"episode": places, **steps}, own_ends)
-
-
-EXIT_TIMEOUT_S = 2.0
-
-
-def new_session() -> str:
-    """An id for this start of the process: the time, UTC, and four random hex digits."""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(2)}"
 
 
 class EpisodeHandle:
@@ -129,8 +80,8 @@ class EpisodeHandle:
             progress: task progress after the step, in [0, 1].
             step: its number; one more than the last by default, from 0.
             time_s: its instant, s UTC epoch; now by default.
-            **signals: the other columns of `step_columns`, such as `mode`, `planning_s` or `retries`; None is left
-                out. Ranges are checked by the worker, which rejects the row and counts it.
+            **signals: the other columns of `columns.STEP_COLUMNS`, such as `mode`, `planning_s` or `retries`; None is
+                left out. Ranges are checked by the worker, which rejects the row and counts it.
 
         Raises:
             SignalError: a signal is not known or has the wrong type.
@@ -159,9 +110,9 @@ class EpisodeHandle:
         self._emitter._add_end(self, end)
 
     def abort(self, time_s: float | None = None) -> None:
-        """Ends the episode as aborted, unless it is at its end: the emitter's close has aborted it already, say.
+        """Ends the episode as aborted, unless it has ended already, by the emitter's close for example.
 
-        In a forked child it does nothing. So whatever tidies up may call it at any time.
+        In a forked child it does nothing, so clean-up code may call it at any time.
         """
         if self._emitter._runs(self):
             self.end("aborted", time_s=time_s)
@@ -184,7 +135,8 @@ class StepEmitter:
         clock: gives the current time, s UTC epoch, where a call leaves it out. A simulated clock is welcome.
 
     Raises:
-        SignalError: the producer's or the session's id is no text.
+        SignalError: the producer's or the session's id is no text, empty or too long.
+        ValueError: a bound is less than 1, or `linger_s` less than 0.
     """
 
     def __init__(
@@ -199,7 +151,10 @@ class StepEmitter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if max_steps < 1 or buffer_steps < 1 or linger_s < 0:
-            message = f"max_steps {max_steps} and buffer_steps {buffer_steps} must be 1 or more, linger_s {linger_s} 0"
+            message = (
+                f"max_steps and buffer_steps must be 1 or more, and linger_s 0 or more; "
+                f"got {max_steps}, {buffer_steps} and {linger_s}"
+            )
             raise ValueError(message)
         self.producer = _checked_identifier("producer", producer)
         self.session = new_session() if session is None else _checked_identifier("session", session)
@@ -249,12 +204,12 @@ class StepEmitter:
     ) -> None:
         """Reports one decision cycle of several episodes, of a vector environment say, as one frame that goes at once.
 
-        More than `steps_together.MOST_TOGETHER` episodes are several frames.
+        More than `MOST_TOGETHER` episodes make several frames.
 
         Args:
             episodes: each of them once.
             steps: the number of each one's step. They do not move on what `EpisodeHandle.step` counts by itself.
-            signals: `progress` and other columns, see `signal_columns.checked_columns`.
+            signals: `progress` and other columns, see `signal_checks.checked_columns`.
             ends: which of the episodes end with this step.
             time_s: the instant of all, s UTC epoch; now by default.
 
@@ -334,12 +289,12 @@ class StepEmitter:
     def _check_process(self) -> None:
         # Before any lock: in a forked child it may be held for ever, and the sender's thread is not there.
         if os.getpid() != self._pid:
-            message = f"this emitter belongs to process {self._pid}; make one of its own in this process"
+            message = f"this emitter belongs to process {self._pid}; make one of its own in process {os.getpid()}"
             raise EmitterStateError(message)
 
     def _check_open(self) -> None:
         if self._closed:
-            message = f"the emitter of {self.producer} is closed"
+            message = f"the emitter of {self.producer} is closed; make another one"
             raise EmitterStateError(message)
 
     def _check_running(self, handle: EpisodeHandle) -> None:
@@ -347,6 +302,61 @@ class StepEmitter:
         if handle not in self._open:
             message = f"episode {handle.header.episode} of {handle.header.agent} has ended; begin another one"
             raise EmitterStateError(message)
+
+
+def new_session() -> str:
+    """An id for this start of the process: the time, UTC, and four random hex digits."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(2)}"
+
+
+def batches_together(
+    headers: Sequence[EpisodeHeader],
+    steps: npt.NDArray[np.int64],
+    signals: Mapping[str, Any],
+    ends: Sequence[EndTogether],
+    time_s: float,
+) -> list[ReportedBatch]:
+    """The batches of these steps, one for each episode, and of these ends: one up to `MOST_TOGETHER` episodes.
+
+    Raises:
+        SignalError: a signal or an outcome is not known, or has the wrong type or shape.
+    """
+    columns = checked_columns(signals, len(headers))
+    if "progress" not in columns or np.shape(steps) != (len(headers),):
+        message = (
+            f"{len(headers)} episodes need a progress and a step number each; "
+            f"got {', '.join(columns) or 'no signal'} and steps of shape {np.shape(steps)}"
+        )
+        raise SignalError(message)
+    lost = [end.place for end in ends if not 0 <= end.place < len(headers)]
+    if lost:
+        message = f"the ends at {lost} are of none of {len(headers)} episodes; a place counts from 0"
+        raise SignalError(message)
+    columns["step"] = np.asarray(steps, dtype=np.int64)
+    columns["time_s"] = np.full(len(headers), time_s)
+    checked_ends = [
+        EpisodeEnd(
+            episode=end.place,
+            outcome=checked_outcome(end.outcome),
+            time_s=time_s,
+            navigation=checked_navigation(end.navigation),
+        )
+        for end in ends
+    ]
+    return [
+        _batch(headers[first : first + MOST_TOGETHER], columns, checked_ends, first)
+        for first in range(0, len(headers), MOST_TOGETHER)
+    ]
+
+
+def _batch(
+    headers: Sequence[EpisodeHeader], columns: Mapping[str, StepColumn], ends: Sequence[EpisodeEnd], first: int
+) -> ReportedBatch:
+    places = np.arange(len(headers))
+    steps: dict[str, StepColumn] = {name: rows_of(column, places + first) for name, column in columns.items()}
+    moved = [msgspec.structs.replace(end, episode=end.episode - first) for end in ends]
+    own_ends = tuple(end for end in moved if 0 <= end.episode < len(headers))
+    return ReportedBatch(tuple(headers), {"episode": places, **steps}, own_ends)
 
 
 def _checked_identifier(name: str, value: object) -> str:

@@ -24,8 +24,9 @@ MOST_ATTEMPTS = 3
 class IsolatedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment that is made anew after an exception.
 
-    The step that fails truncates the episode: the last observation again, no reward, and an info with `aborted` (True)
-    and `abort_reason`; the wrappers of springback end the episode as aborted. The next reset makes a new environment.
+    The step that fails truncates the episode: it gives the last observation again, no reward, and an info with
+    `aborted` (True) and `abort_reason`; the wrappers of springback end the episode as aborted. The next reset makes a
+    new environment.
 
     Args:
         make: makes the environment.
@@ -86,5 +87,5 @@ class IsolatedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def isolated(make: Callable[[], gymnasium.Env[Any, Any]]) -> Callable[[], gymnasium.Env[Any, Any]]:
-    """The same maker of an environment, whose death ends its own episode only; see `IsolatedEnvironment`."""
+    """Makes the same environment, but its death ends its own episode only; see `IsolatedEnvironment`."""
     return lambda: IsolatedEnvironment(make)

@@ -55,7 +55,7 @@ def _progress_from_info(context: StepContext) -> Any:
     keys = ", ".join(sorted(map(str, context.info))) or "none"
     message = (
         f"no progress at step {context.step}: info has no key 'progress' (its keys: {keys}); "
-        "say how it is read, for instance SignalHooks(progress=lambda step: step.info['distance_done']), "
+        "say how to read it, for instance SignalHooks(progress=lambda step: step.info['distance_done']), "
         "a number in [0, 1] that is 1 when the task is done"
     )
     raise SignalError(message)
@@ -117,7 +117,7 @@ class SignalHooks:
         return {name: value for name, value in read.items() if value is not None}
 
     def outcome(self, context: StepContext, progress: float) -> str:
-        """How an episode that is at its end with this step ended."""
+        """The outcome of an episode that ends with this step."""
         if not context.terminated:
             return "timeout"
         success = self.read("success", context)

@@ -105,7 +105,7 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         slots = envs.num_envs
         self._agents = [f"{emitter.producer}-{slot}" for slot in range(slots)] if agents is None else list(agents)
         if len(set(self._agents)) != slots:
-            message = f"{slots} slots need an agent each, all different; got {agents!r}"
+            message = f"{slots} slots need as many agents, all different; got {agents!r}"
             raise ValueError(message)
         self._emitter = emitter
         self._hooks = SignalHooks() if hooks is None else hooks
@@ -127,7 +127,7 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         self._next_traits[slot] = traits
 
     def report(self, **signals: Any) -> None:
-        """Adds what the agents know of the step that they are about to take; it goes before the hooks.
+        """Adds what the agents know of the step that they are about to take; it overrides the hooks.
 
         A signal is an array with a value for each slot, or one value for all.
 
@@ -138,7 +138,7 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         self._reported.update(signals)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Resets all slots, or those of `options["reset_mask"]`; their running episodes end as aborted."""
+        """Resets all slots, or those of `options["reset_mask"]`; episodes that run in them end as aborted."""
         mask = np.ones(len(self._running), dtype=np.bool_)
         if options is not None and options.get("reset_mask") is not None:
             mask = np.array(options["reset_mask"], dtype=np.bool_)  # the environment takes it out of the options
@@ -270,7 +270,7 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
 
 
 def _autoreset_mode(envs: VectorEnv[Any, Any, Any]) -> str:
-    # Without a word on it Gymnasium's own wrappers, too, take an environment for one that resets at the next step.
+    # Like Gymnasium's own wrappers, takes an environment that does not say for one that resets at the next step.
     mode = envs.metadata.get("autoreset_mode", NEXT_STEP)
     name = getattr(mode, "value", mode)
     if name not in (NEXT_STEP, SAME_STEP, DISABLED):
@@ -287,7 +287,7 @@ def _checked_infos(infos: Any) -> Mapping[str, Any]:
 
 
 def _dead_slots(envs: Any, error: Exception) -> BoolArray:
-    """The slots that a step's error came from, as far as Gymnasium lets one see it."""
+    """The slots that a step's error came from, as far as Gymnasium lets us see it."""
     dead = np.zeros(envs.num_envs, dtype=np.bool_)
     if isinstance(envs, AsyncVectorEnv):
         for slot, (pipe, process) in enumerate(zip(envs.parent_pipes, envs.processes, strict=True)):
@@ -295,7 +295,7 @@ def _dead_slots(envs: Any, error: Exception) -> BoolArray:
     elif isinstance(envs, SyncVectorEnv):
         trace = error.__traceback__
         while trace is not None:
-            # It keeps no record of whose turn it was, but its loop's own variable.
+            # The only record of whose turn it was is its loop's variable.
             if trace.tb_frame.f_code is SyncVectorEnv.step.__code__ and trace.tb_next is not None:
                 dead[trace.tb_frame.f_locals["i"]] = True
             trace = trace.tb_next

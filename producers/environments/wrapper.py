@@ -42,9 +42,9 @@ class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     """A Gymnasium wrapper that reports each step to an emitter and changes nothing of what the environment does.
 
     A reset begins an episode. Termination ends it as success or failure (see `SignalHooks.success`), truncation as
-    timeout, a reset or a close in its midst as aborted, and so does the death of an `isolated` environment. Around
-    Gymnasium's `Autoreset` the step that only resets is not reported. Put it outside of the wrappers that change
-    rewards, actions or the episode's end.
+    timeout; a reset or a close in the middle of it ends it as aborted, and so does the death of an `isolated`
+    environment. Around Gymnasium's `Autoreset` the step that only resets is not reported. Put it outside of the
+    wrappers that change rewards, actions or the episode's end.
 
     Args:
         env: the environment; one, not a vector of them.
@@ -86,15 +86,15 @@ class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     def describe_next_episode(self, **traits: Any) -> None:
         """Says what the next episode is: fields of `EpisodeHeader`, such as `task`, `stress`, `reference`.
 
-        They hold for one episode and go before those given to the wrapper. An `episode` id given here must be unique
+        They hold for one episode and override those given to the wrapper. An `episode` id given here must be unique
         for its agent in this session; by default episodes are numbered from 0.
         """
         self._next_traits = traits
 
     def report(self, **signals: Any) -> None:
-        """Adds what the agent itself knows of the step that it is about to take; it goes before the hooks.
+        """Adds what the agent itself knows of the step that it is about to take; it overrides the hooks.
 
-        Its planning and perception time, its mode and its retries are no business of most environments.
+        Most environments do not know its planning and perception time, its mode or its retries.
 
         Raises:
             SignalError: a signal is not known.
