@@ -105,7 +105,7 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         slots = envs.num_envs
         self._agents = [f"{emitter.producer}-{slot}" for slot in range(slots)] if agents is None else list(agents)
         if len(set(self._agents)) != slots:
-            message = f"{slots} slots need as many agents, all different; got {agents!r}"
+            message = f"{slots} slots need an agent each, all different; got {agents!r}"
             raise ValueError(message)
         self._emitter = emitter
         self._hooks = SignalHooks() if hooks is None else hooks
