@@ -8,7 +8,7 @@ set -euo pipefail
 
 has() { command -v "$1" >/dev/null; }
 
-# Where the bridge looks for it (producers/bridges/ros_clients.py).
+# Where the bridge looks for it (producers/bridges/ros_common.py).
 has_rospy() { compgen -G '/usr/lib/python3/dist-packages/rospy' || compgen -G '/opt/ros/*/lib/python3/dist-packages/rospy'; } >/dev/null
 
 java_major() {

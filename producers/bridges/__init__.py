@@ -1,1 +1,1 @@
-"""What robots say over ROS and MQTT, as steps: one bridge a protocol, behind one signal mapping."""
+"""What robots say over ROS and MQTT, as steps: one bridge for each protocol, behind one signal mapping."""

@@ -2,10 +2,9 @@
 
 Payloads are either step frames, which are checked and passed on as they are, or anything that a mapping reads: JSON, a
 bare number, a bare text. A message of quality 1 is acknowledged when its frame has arrived in Kafka, or its step is
-with the emitter, so that it comes again after a crash, and the broker keeps what this side has no room for. Retained
-messages are old states and make no steps. A last will ends the session: what is open in it ends as aborted.
-
-Which episodes run, as far as frames tell: for the one that has to end them when their producer cannot.
+with the emitter; until then it comes again after a crash, and the broker keeps what this side has no room for. Retained
+messages are old states and make no steps. A last will ends the session: what is open in it ends as aborted, also the
+episodes of robots that send frames, which are remembered for this.
 """
 
 import asyncio
@@ -20,8 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
-from springback.producers.bridges.inbox import BridgeOptionError, bridge_settings
-from springback.producers.bridges.mqtt_session import Delivery, MqttSession, MqttSettings
+from springback.producers.bridges.mqtt_session import Delivery, MqttSession
+from springback.producers.bridges.settings import BridgeOptionError, MqttBridgeSettings, bridge_settings
 from springback.producers.contract.codec import decode_frame, encode_json
 from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepFrame
 from springback.producers.emitter.delivery import FramesUnderWay
@@ -33,10 +32,15 @@ from springback.producers.mapping.signal_mapping import SignalMapping, TimedMess
 
 MOST_PRODUCERS: Final = 1000
 MOST_EPISODES: Final = 1000
+MOST_STEPS: Final = 50_000
+SETTLED_S: Final = 2.0
+DRAIN_S: Final = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class BridgedEpisodes:
-    """The open episodes of the producers heard of last.
+    """The open episodes of the producers heard last, as far as frames tell.
 
     >>> header = EpisodeHeader(agent="r7", episode="12", family="delivery")
     >>> known = BridgedEpisodes()
@@ -50,7 +54,7 @@ class BridgedEpisodes:
         self._sessions: OrderedDict[str, tuple[str, dict[tuple[str, str], EpisodeHeader]]] = OrderedDict()
 
     def note(self, frame: StepFrame) -> None:
-        """Take notice of a frame: its episodes run, but for those that end in it. A new session replaces an old one."""
+        """Takes notice of a frame: its episodes are open unless they end in it; a new session replaces an old one."""
         session, running = self._sessions.get(frame.producer, ("", {}))
         if session != frame.session:
             running = {}
@@ -82,37 +86,16 @@ class BridgedEpisodes:
         return StepFrame(producer=producer, session=session, episodes=headers, steps={}, ends=ends)
 
 
-MOST_STEPS: Final = 50_000
-SETTLED_S: Final = 2.0
-DRAIN_S: Final = 5.0
-
-log = logging.getLogger(__name__)
-
-
-class MqttBridgeSettings(MqttSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the broker is, and what of it is not the mapping's business.
-
-    Attributes:
-        frames: the topics whose payloads are step frames, such as `fleet/+/frames`.
-        wills: the topics of the last wills of robots that send frames, with a level named `{producer}`.
-        will_text: which payload on those is a will; any but an empty one by default.
-    """
-
-    frames: str | None = None
-    wills: str | None = None
-    will_text: str | None = None
-
-
 class MqttBridge:
     """Makes steps of what comes over MQTT.
 
     Args:
-        settings: where the broker is, and where frames are.
-        mapping: what to make of all other messages; None where there are only frames.
+        settings: where the broker is, and on which topics step frames come.
+        mapping: what all other messages mean; None where there are only frames.
         publisher: where frames go; it stays open.
 
     Raises:
-        BridgeOptionError: there is nothing to listen to, or a topic is none.
+        BridgeOptionError: there is nothing to listen to, or a topic is malformed.
     """
 
     def __init__(self, settings: MqttBridgeSettings, mapping: SignalMapping | None, publisher: FramePublisher) -> None:
@@ -141,12 +124,12 @@ class MqttBridge:
         """Works until `stop` is set; then sends what there is.
 
         Raises:
-            MqttRefusedError: the broker will not have this client.
+            MqttRefusedError: the broker rejects this client or a subscription.
         """
         asyncio.run(self.session.run(self._take, self._tick, self._may_come, self._leave, stop))
 
     def __str__(self) -> str:
-        """What came in, and what became of it."""
+        """What came in, and what became of it, in a line."""
         said = [str(self._steps)] if self._steps is not None else []
         if self._frames is not None:
             said.append(f"{self._passing.arrived} frames passed on, {self._passing.refused} refused by Kafka")
@@ -191,14 +174,14 @@ class MqttBridge:
 
     def _leave_out(self, reason: str, detail: str) -> None:
         if not self._left_out[reason]:
-            log.warning("left out (%s): %s; such are counted from now on", reason, detail)
+            log.warning("left out (%s): %s; further ones are only counted", reason, detail)
         self._left_out[reason] += 1
 
     def _leave(self) -> None:
         if self._steps is not None:
             self._steps.close()
         if not self._passing.drain(DRAIN_S):
-            log.warning("frames could not be delivered (%s); they come again", self._passing.last_error)
+            log.warning("frames could not be delivered (%s); the broker sends them again", self._passing.last_error)
 
     def _may_come(self) -> bool:
         return self._has_room and self._passing.has_room()
@@ -211,13 +194,13 @@ class MqttBridge:
             self._connected_at = None
         elif self._connected_at is None:
             self._connected_at = now
-        # Silence means something only where what was sent meanwhile has come.
+        # Silence means something only once what was sent meanwhile has come.
         if self._steps is not None and self._connected_at is not None and now - self._connected_at > SETTLED_S:
             self._steps.advance(time.time())
 
 
 def subscriptions_of(patterns: Iterable[TopicPattern]) -> tuple[str, ...]:
-    """What to subscribe to; what a wider subscription covers is left out, for many brokers would deliver it twice.
+    """What to subscribe to, without what a wider subscription covers: many brokers would deliver it twice.
 
     >>> subscriptions_of(TopicPattern(text) for text in ("fleet/{robot}/pose", "fleet/7/pose", "fleet/#", "dock"))
     ('fleet/#', 'dock')
@@ -237,7 +220,7 @@ def _covers(wider: str, narrower: str) -> bool:
 
 
 def payload_value(payload: bytes) -> Any:
-    """What a payload says: JSON of any kind, else a text, else bytes. An empty one says nothing (None).
+    """The value of a payload: JSON of any kind, else a text, else bytes; None for an empty one.
 
     >>> payload_value(b'{"done": 0.5}'), payload_value(b"0.5"), payload_value(b"docking"), payload_value(b"")
     ({'done': 0.5}, 0.5, 'docking', None)
@@ -260,11 +243,11 @@ def payload_value(payload: bytes) -> Any:
 def run_mqtt_bridge(
     mapping: SignalMapping | None, publisher: FramePublisher, options: Mapping[str, str], stop: threading.Event
 ) -> str:
-    """Bridge MQTT to the publisher until `stop` is set. See `sources.Bridge`.
+    """Bridges MQTT to the publisher until `stop` is set; see `sources.Bridge`.
 
     Raises:
-        BridgeOptionError: there is nothing to listen to, or a setting cannot be.
-        MqttRefusedError: the broker will not have this client.
+        BridgeOptionError: there is nothing to listen to, or a setting is wrong.
+        MqttRefusedError: the broker rejects this client or a subscription.
     """
     name = f"springback-{socket.gethostname()}"
     settings = bridge_settings(MqttBridgeSettings, "mqtt", mapping, options, client_id=name)

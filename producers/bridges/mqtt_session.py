@@ -1,10 +1,8 @@
 """A subscription at an MQTT broker that is kept up: it comes back after every outage, and finds what came meanwhile.
 
 The session is persistent (the client's id stays, `clean_session` is false), so that the broker keeps messages of
-quality 1 while this side is away. A message is acknowledged when it has been dealt with and not before; what was not is
-delivered again after an outage. A delivery of what is known already is told by its packet id, topic and payload.
-
-How an MQTT broker is reached: told by options, or by `[source.mqtt]` of a mapping; the password is in a file.
+quality 1 while this side is away. A message is acknowledged once it has been dealt with and not before; any other is
+delivered again after an outage. A second delivery is recognised by its packet id, topic and payload.
 """
 
 import asyncio
@@ -15,59 +13,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from springback.producers.backoff import Backoff
+from springback.producers.bridges.settings import MqttSettings
 from springback.producers.errors import MissingExtraError, ProducerError
-
-
-class MqttSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the broker is, and who asks.
-
-    Attributes:
-        host, port: the broker.
-        client_id: must stay the same over restarts and be no other client's, for the session is kept under it.
-        username: for a broker that wants one.
-        password_file: a file that holds the password alone.
-        tls: whether to use TLS; implied by a CA or certificate file.
-        ca_file, cert_file, key_file: PEM files: whom to trust (the system's CAs by default), and who this is.
-        keepalive_s: how soon a connection that has died silently is noticed.
-        qos: quality of service of the subscriptions; 0 takes what is lost as lost.
-        queue: messages that wait here at most.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 1883
-    client_id: str
-    username: str | None = None
-    password_file: str | None = None
-    tls: bool = False
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    keepalive_s: int = 30
-    qos: int = 1
-    queue: int = 1000
-
-    @property
-    def place(self) -> str:
-        """The broker's HOST:PORT, for messages."""
-        return f"{self.host}:{self.port}"
-
-    @property
-    def password(self) -> str | None:
-        """What the password file holds.
-
-        Raises:
-            OSError: it cannot be read.
-        """
-        if self.password_file is None:
-            return None
-        return Path(self.password_file).read_text(encoding="utf-8").rstrip("\r\n")
-
 
 try:
     import aiomqtt
@@ -86,12 +36,12 @@ log = logging.getLogger(__name__)
 
 
 class MqttRefusedError(ProducerError):
-    """The broker does not let this client in, or not have what it wants: trying again is of no use."""
+    """The broker rejects this client or what it asks for: trying again is of no use."""
 
 
 @dataclass(eq=False, slots=True)
 class Delivery:
-    """A message as it came; `settle` it once it is dealt with, from any thread."""
+    """A message as it came; `settle` acknowledges it once it is dealt with, from any thread."""
 
     topic: str
     payload: bytes
@@ -103,7 +53,7 @@ class Delivery:
 
 @dataclass(eq=False, slots=True)
 class _Known:
-    """A message that has come already: by which connection last, and whether it has been dealt with."""
+    """A message that has come before: by which connection last, and whether it has been dealt with."""
 
     topic: str
     payload: bytes
@@ -112,13 +62,13 @@ class _Known:
 
 
 class _Queue(asyncio.Queue[Any]):
-    """Drops and counts what finds it full."""
+    """A bounded queue that drops and counts the messages that find it full."""
 
     dropped = 0
     must_resend = False
 
     def put_nowait(self, item: Any) -> None:
-        """Takes a message in, or counts it; one of quality 1 will be sent again by the broker after a reconnection."""
+        """Takes a message in, or counts it; the broker sends one of quality 1 again after a reconnection."""
         if self.full():
             self.dropped += item.qos == 0
             self.must_resend |= item.qos > 0
@@ -130,13 +80,12 @@ class MqttSession:
     """Keeps the subscriptions up and hands messages over, one at a time.
 
     Args:
-        settings: where and who.
-        subscriptions: topics, with wildcards.
+        settings: where the broker is, and who asks.
+        subscriptions: the topics, with wildcards.
 
     Attributes:
-        reconnections: how often the connection came back.
-        duplicates: deliveries of what was known already; they are not handed over.
-        connected: whether the subscriptions are up; for tests and health checks.
+        connections: how often a connection was made.
+        duplicates: second deliveries; they are not handed over.
     """
 
     def __init__(self, settings: MqttSettings, subscriptions: Sequence[str]) -> None:
@@ -170,14 +119,14 @@ class MqttSession:
         """Stays connected until `stop` is set.
 
         Args:
-            handle: gets each message; must settle it, then or later.
-            tick: called some ten times a second, connected or not.
+            handle: called with each message; must settle it, then or later.
+            tick: called about ten times a second, connected or not.
             has_room: whether another message may come; while it may not, the broker keeps them.
-            leave: called at the end, after the last message; what it settles is acknowledged still.
-            stop: ends it.
+            leave: called at the end, after the last message; what it settles is still acknowledged.
+            stop: ends the session.
 
         Raises:
-            MqttRefusedError: the broker will not have this client.
+            MqttRefusedError: the broker rejects this client or a subscription.
         """
         staying = asyncio.create_task(self._stay_connected(handle, has_room))
         try:
@@ -198,7 +147,9 @@ class MqttSession:
                 await self._connect_once(handle, has_room)
             except aiomqtt.MqttError as error:
                 self._check_admitted(error)
-                log.warning("no MQTT broker at %s (%s); trying again", self._settings.place, str(error))
+                log.warning(
+                    "the MQTT broker at %s cannot be reached (%s); trying again", self._settings.place, str(error)
+                )
             failures = 1 if self.connections > before else failures + 1
             await asyncio.sleep(BACKOFF.pause_s(failures, random.random()))
 
@@ -218,7 +169,7 @@ class MqttSession:
                 try:
                     await self._take_all(client, queue, handle, has_room)
                 except asyncio.CancelledError:
-                    # Its answer says that the broker has read all acknowledgements; a close alone may overtake them.
+                    # The answer says that the broker has read all acknowledgements; a close alone may overtake them.
                     with contextlib.suppress(aiomqtt.MqttError):
                         await client.unsubscribe(_NO_TOPIC)
                     raise
@@ -236,7 +187,7 @@ class MqttSession:
                 await asyncio.sleep(TICK_S)
             self._take(client, message, handle)
             if queue.must_resend and queue.empty():
-                log.info("the queue of messages was full; connecting anew to have the rest sent again")
+                log.info("the queue of messages was full; reconnecting, so that the rest is sent again")
                 return
 
     def _new_client(self, queue: _Queue) -> aiomqtt.Client:
@@ -254,14 +205,14 @@ class MqttSession:
             queue_type=lambda maxsize: queue,  # type: ignore[arg-type]
             tls_params=aiomqtt.TLSParameters(*files) if settings.tls or any(files) else None,
         )
-        paho = client._client  # aiomqtt has no acknowledgements by hand, and does not tell what is delivered again
+        paho = client._client  # aiomqtt has no manual acknowledgements, and does not say what is delivered again
         paho.manual_ack_set(True)
         paho.on_message = lambda paho_client, userdata, message: queue.put_nowait(message)
         noting: Any = paho.on_connect
 
         def note_session(paho_client: Any, userdata: Any, flags: Any, code: Any, properties: Any) -> None:
             if not flags.session_present:
-                self._known.clear()  # packet ids begin anew
+                self._known.clear()  # packet ids start again
             noting(paho_client, userdata, flags, code, properties)
 
         paho.on_connect = note_session

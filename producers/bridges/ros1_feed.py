@@ -1,7 +1,7 @@
 """ROS 1 as a feed of messages: any topic of any type, while nodes and the master come and go.
 
-Topics are subscribed to untyped; each connection brings the definition of its messages, from which they are read. So a
-topic need not exist yet, and no message package need be installed here. rospy allows one node per process, once.
+Topics are subscribed to without a type; each connection brings the definition of its messages, by which they are read.
+So a topic need not exist yet, and no message package need be installed here. rospy allows one node per process, once.
 """
 
 import logging
@@ -12,8 +12,13 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
-from springback.producers.bridges.inbox import ArrivedMessage, BridgeInbox
-from springback.producers.bridges.ros_clients import ReceiveClock, import_rospy, plain_message
+from springback.producers.bridges.ros_common import (
+    ArrivedMessage,
+    BridgeInbox,
+    ReceiveClock,
+    import_rospy,
+    plain_message,
+)
 from springback.producers.mapping.paths import TopicPattern
 
 NODE_NAME: Final = "springback_bridge"
@@ -27,9 +32,9 @@ class Ros1Feed:
 
     Args:
         patterns: which topics. Plain names are remapped and resolved as those of any node are, and need not exist yet;
-            what matches a wildcard is looked up in between.
+            topics that match a wildcard are looked up every `watch_s`.
         inbox: where the messages go.
-        watch_s: how often to look whether the master still knows this node, s.
+        watch_s: how often to check whether the master still knows this node, s.
 
     Raises:
         MissingRosError: rospy cannot be imported.
@@ -90,7 +95,7 @@ class Ros1Feed:
             raise ValueError(problem) from error
 
     def _message_of(self, kind: str, checksum: str, definition: str) -> Any:
-        """A message of this type with nothing in it."""
+        """An empty message of this type."""
         if (kind, checksum) not in self._classes:
             generated = import_module("genpy.dynamic").generate_dynamic(kind, definition)
             self._classes[kind, checksum] = generated[kind]
@@ -133,7 +138,7 @@ class Ros1Feed:
             log.debug("the ROS master does not answer: %s", error)
 
     def _register_again(self) -> None:
-        # rospy does not do it by itself. Its connections to publishers stay: a new master may not know of those.
+        # rospy does not do this by itself. Its connections to publishers stay: a new master may not know of those.
         registration = import_module("rospy.impl.registration")
         for topic, kind in self._rospy.topics.get_topic_manager().get_subscriptions():
             registration.get_registration_listeners().notify_added(topic, kind, registration.Registration.SUB)
@@ -141,7 +146,7 @@ class Ros1Feed:
 
 @contextmanager
 def _own_log() -> Iterator[None]:
-    """Keeps the handlers of the log, in whose place rospy puts a file of its own."""
+    """Keeps the handlers of the log, which rospy replaces with a file of its own."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:

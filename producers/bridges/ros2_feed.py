@@ -1,7 +1,7 @@
-"""ROS 2 as a feed of messages: topics of any type, found as they appear, at the quality of service they are offered at.
+"""ROS 2 as a feed of messages: topics of any type, found as they appear, at the quality of service of their publishers.
 
 A subscription asks for no more than every publisher of its topic offers, as rosbag2 does: reliable delivery and latched
-messages where all of them give that, else best effort and volatile. So sensors and latched states are both heard.
+messages where all of them offer that, else best effort and volatile. So sensors and latched states are both heard.
 """
 
 import logging
@@ -11,8 +11,14 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from springback.producers.bridges.inbox import ArrivedMessage, BridgeInbox
-from springback.producers.bridges.ros_clients import NANOSECOND_S, ReceiveClock, import_rclpy, plain_message
+from springback.producers.bridges.ros_common import (
+    NANOSECOND_S,
+    ArrivedMessage,
+    BridgeInbox,
+    ReceiveClock,
+    import_rclpy,
+    plain_message,
+)
 from springback.producers.mapping.paths import TopicPattern
 
 NODE_NAME: Final = "springback_bridge"
@@ -56,7 +62,7 @@ class Ros2Feed:
         self._unreadable: set[str] = set()
 
     def run(self, stop: threading.Event) -> None:
-        """Subscribes to what is there and what comes, until `stop` is set or the context is shut down from outside."""
+        """Subscribes to all topics as they appear, until `stop` is set or the context is shut down from outside."""
         executors = import_module("rclpy.executors")
         context = import_module("rclpy.context").Context()
         no_handlers = import_module("rclpy.signals").SignalHandlerOptions.NO
@@ -98,11 +104,11 @@ class Ros2Feed:
                 continue
             offer = _offer(types, node.get_publishers_info_by_topic(topic))
             held = self._subscribed.get(topic)
-            # Without publishers there is nothing to hear, and nothing to adapt to: what there is may stay.
+            # Without publishers there is nothing to hear and nothing to adapt to: a subscription may stay.
             if offer is None or (held is not None and held[0] == offer):
                 continue
             if held is not None:
-                log.info("%s is offered differently now (%s); subscribing anew", topic, offer)
+                log.info("%s is now offered differently (%s); subscribing again", topic, offer)
                 node.destroy_subscription(held[1])
                 del self._subscribed[topic]
             kind = self._type(topic, offer.type_name)

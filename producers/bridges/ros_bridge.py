@@ -2,7 +2,7 @@
 
 The mapping's topics are subscribed to, whatever their types. Times are those of the messages' headers or of their
 arrival, as the mapping says; arrival is by ROS time, so that simulated time, a reset of the simulator and a bag that
-begins anew are seen as what they are. Callbacks do no more than to put a message into a bounded inbox.
+starts again are seen as what they are. Callbacks do no more than put a message into a bounded inbox.
 """
 
 import logging
@@ -10,14 +10,18 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-import msgspec
-
-from springback.producers.bridges.inbox import ArrivedMessage, BridgeInbox, BridgeOptionError, bridge_settings
 from springback.producers.bridges.ros1_feed import Ros1Feed
 from springback.producers.bridges.ros2_feed import Ros2Feed
-from springback.producers.bridges.ros_clients import MissingRosError, import_rclpy, import_rospy
+from springback.producers.bridges.ros_common import (
+    ArrivedMessage,
+    BridgeInbox,
+    MissingRosError,
+    import_rclpy,
+    import_rospy,
+)
+from springback.producers.bridges.settings import BridgeOptionError, RosSettings, bridge_settings
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.mapping.live import MappedSteps
 from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
@@ -44,28 +48,14 @@ class RosFeed(Protocol):
         """
 
 
-class RosSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of the bridge, under `[source.ros]` or as options.
-
-    Attributes:
-        version: 1 or 2; by default that of the sourced ROS (`ROS_VERSION`), else the one that is installed.
-        use_sim_time: for ROS 2, whether to go by `/clock`. ROS 1 has the parameter `/use_sim_time` for all nodes.
-        inbox: messages that wait at most; what comes beyond is dropped and counted.
-    """
-
-    version: Literal[1, 2] | None = None
-    use_sim_time: bool = False
-    inbox: int = 10_000
-
-
 class RosBridge:
     """Makes steps of what a feed delivers.
 
     Args:
-        mapping: what to make of messages.
+        mapping: what the messages mean.
         publisher: where frames go; it stays open.
-        inbox: what the feed puts messages into.
-        feed: the messages.
+        inbox: where the feed puts messages.
+        feed: where the messages come from.
     """
 
     def __init__(self, mapping: SignalMapping, publisher: FramePublisher, inbox: BridgeInbox, feed: RosFeed) -> None:
@@ -75,10 +65,10 @@ class RosBridge:
         self._unreadable: Counter[str] = Counter()
 
     def run(self, stop: threading.Event) -> None:
-        """Works until `stop` is set, or ROS is shut down from outside; then sends what there is, and ends.
+        """Works until `stop` is set or ROS is shut down from outside; then sends what there is.
 
         Raises:
-            Exception: whatever has ended the feed.
+            Exception: whatever made the feed fail.
         """
         feeding = threading.Thread(target=self._feed_inbox, args=(stop,), name="ros-feed", daemon=True)
         feeding.start()
@@ -93,7 +83,7 @@ class RosBridge:
             self._steps.close()
 
     def __str__(self) -> str:
-        """What came in, and what became of it."""
+        """What came in, and what became of it, in a line."""
         said = str(self._steps)
         if self._inbox.dropped:
             said += f"; {self._inbox.dropped} messages found the inbox full"
@@ -118,7 +108,7 @@ class RosBridge:
             return self._feed.plain(arrived.message)
         except (ValueError, TypeError) as error:
             if not self._unreadable[arrived.topic]:
-                log.warning("left out, and counted from now on: %s: %s", arrived.topic, error)
+                log.warning("left out (unreadable): %s: %s; further ones are only counted", arrived.topic, error)
             self._unreadable[arrived.topic] += 1
             return None
 
@@ -126,10 +116,10 @@ class RosBridge:
 def run_ros_bridge(
     mapping: SignalMapping | None, publisher: FramePublisher, options: Mapping[str, str], stop: threading.Event
 ) -> str:
-    """Bridge ROS to the publisher until `stop` is set. See `sources.Bridge`.
+    """Bridges ROS to the publisher until `stop` is set; see `sources.Bridge`.
 
     Raises:
-        BridgeOptionError: there is no mapping or no topic in it, or a setting cannot be.
+        BridgeOptionError: there is no mapping, it names no topic, or a setting is wrong.
         MissingRosError: no ROS is found.
     """
     settings = bridge_settings(RosSettings, "ros", mapping, options)

@@ -57,7 +57,7 @@ string id
 
 _ROBOT = """
 import json, sys
-from springback.producers.bridges.ros_clients import import_rospy
+from springback.producers.bridges.ros_common import import_rospy
 rospy = import_rospy()
 import genpy
 from genpy.dynamic import generate_dynamic

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from springback.deploy import cli
-from springback.producers.bridges.inbox import ArrivedMessage, BridgeInbox, BridgeOptionError, bridge_settings
-from springback.producers.bridges.ros_bridge import RosSettings
-from springback.producers.bridges.ros_clients import MissingRosError, import_rclpy, import_rospy
+from springback.producers.bridges.ros_common import (
+    ArrivedMessage,
+    BridgeInbox,
+    MissingRosError,
+    import_rclpy,
+    import_rospy,
+)
+from springback.producers.bridges.settings import BridgeOptionError, RosSettings, bridge_settings
 from springback.producers.mapping.signal_mapping import parse_mapping
 from tests.house import ROOT
 

@@ -12,8 +12,8 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from springback.producers.bridges.inbox import BridgeOptionError
-from springback.producers.bridges.mqtt_bridge import MqttBridge, MqttBridgeSettings, payload_value, run_mqtt_bridge
+from springback.producers.bridges.mqtt_bridge import MqttBridge, payload_value, run_mqtt_bridge
+from springback.producers.bridges.settings import BridgeOptionError, MqttBridgeSettings
 from springback.producers.contract.codec import encode_json
 from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepFrame
 from springback.producers.emitter.publishers import FramePublisher, MemoryPublisher

@@ -13,7 +13,8 @@ from pathlib import Path
 import aiomqtt
 import pytest
 
-from springback.producers.bridges.mqtt_session import Delivery, MqttRefusedError, MqttSession, MqttSettings
+from springback.producers.bridges.mqtt_session import Delivery, MqttRefusedError, MqttSession
+from springback.producers.bridges.settings import MqttSettings
 from tests.producers.bridges.mosquitto_server import Mosquitto
 
 pytestmark = pytest.mark.mqtt

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from springback.producers.bridges.inbox import BridgeInbox
 from springback.producers.bridges.ros1_feed import Ros1Feed
-from springback.producers.bridges.ros_clients import import_rospy
+from springback.producers.bridges.ros_common import BridgeInbox, import_rospy
 from tests.producers.bridges.ros_robot import (
     CLOCK,
     FEEDBACK,
@@ -33,7 +32,7 @@ DEADLINE_S = 30.0
 
 LISTENER = """
 import json, signal, sys, threading
-from springback.producers.bridges.inbox import BridgeInbox
+from springback.producers.bridges.ros_common import BridgeInbox
 from springback.producers.mapping.paths import TopicPattern
 from springback.producers.bridges.ros1_feed import Ros1Feed
 inbox, stop = BridgeInbox(), threading.Event()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from springback.producers.bridges.inbox import BridgeOptionError
 from springback.producers.bridges.ros_bridge import run_ros_bridge
+from springback.producers.bridges.settings import BridgeOptionError
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.mapping.signal_mapping import parse_mapping
 from tests.deploy.process_checks import becomes_true

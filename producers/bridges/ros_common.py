@@ -1,23 +1,21 @@
-"""The client libraries of ROS: they belong to the system's Python, and are no packages of a virtual environment.
+"""What the feeds of ROS 1 and ROS 2 share: client libraries, plain messages, the clock of arrival, and the inbox.
 
-ROS messages as plain nested values, the same for ROS 1, ROS 2 and bags, so that one mapping reads them all.
-
-A message of rospy (genpy), rclpy (rosidl) or rosbags becomes a dict of its fields. Times and durations become
-`{"sec": …, "nanosec": …}` in all of them, numeric arrays become lists, and arrays of bytes (images, point clouds) stay
-bytes, for no field path leads into them.
-
-When messages of ROS arrive: by ROS time, which a simulator or a bag may drive, as seconds of the epoch.
+The client libraries belong to the system's Python, and are not packages of a virtual environment. Their messages become
+plain nested values, the same for ROS 1, ROS 2 and bags, so that one mapping reads them all. They arrive by ROS time,
+which a simulator or a bag may drive, and wait in a bounded inbox, so that no callback is ever held up.
 """
 
 import array
 import dataclasses
 import importlib
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,6 +23,7 @@ from springback.producers.errors import ProducerError
 from springback.producers.mapping.clocks import plausible
 
 KNOWN_PLACES: Final = ("/opt/ros/*/lib/python3/dist-packages", "/usr/lib/python3/dist-packages")
+NANOSECOND_S: Final = 1e-9
 ROSPY, RCLPY = "rospy", "rclpy"
 _ROS_2: Final = "source /opt/ros/DISTRO/setup.bash, and run springback with the Python of that ROS"
 _INSTALL: Final = {
@@ -35,7 +34,7 @@ _INSTALL: Final = {
 
 
 class MissingRosError(ProducerError, ImportError):
-    """No ROS was found for this Python: the message says what to do."""
+    """No ROS was found for this Python; the message says what to do."""
 
     def __init__(self, library: str, cause: ImportError) -> None:
         super().__init__(
@@ -44,7 +43,7 @@ class MissingRosError(ProducerError, ImportError):
 
 
 def import_rospy(places: tuple[str, ...] = KNOWN_PLACES) -> ModuleType:
-    """rospy; where this Python does not find it, from the places where distributions install it.
+    """Imports rospy; where this Python does not find it, from the places where distributions install it.
 
     Such a place goes to the end of the module search path, behind everything that is installed here.
 
@@ -52,7 +51,7 @@ def import_rospy(places: tuple[str, ...] = KNOWN_PLACES) -> ModuleType:
         places: folders to look into, as glob patterns from the root.
 
     Raises:
-        MissingRosError: it is nowhere, or does not work with this Python.
+        MissingRosError: it is in none of them, or does not work with this Python.
     """
     try:
         return importlib.import_module(ROSPY)
@@ -69,7 +68,7 @@ def import_rospy(places: tuple[str, ...] = KNOWN_PLACES) -> ModuleType:
 
 
 def import_rclpy() -> ModuleType:
-    """rclpy, which works with the very Python that its ROS 2 was built for.
+    """Imports rclpy, which works only with the Python that its ROS 2 was built for.
 
     Raises:
         MissingRosError: it cannot be imported.
@@ -80,14 +79,14 @@ def import_rclpy() -> ModuleType:
         raise MissingRosError(RCLPY, error) from error
 
 
-NANOSECOND_S: Final = 1e-9
-
-
 def plain_message(message: Any) -> Any:
-    """The message as dicts, lists, numbers, texts and bytes.
+    """A message of rospy (genpy), rclpy (rosidl) or rosbags as dicts, lists, numbers, texts and bytes.
+
+    Times and durations become `{"sec": …, "nanosec": …}` in all of them, numeric arrays become lists, and arrays of
+    bytes (images, point clouds) stay bytes, since no field path leads into them.
 
     Raises:
-        TypeError: it, or something in it, is nothing that a ROS message can hold.
+        TypeError: it, or something in it, cannot be part of a ROS message.
     """
     if message is None or isinstance(message, bool | int | float | str | bytes):
         return message
@@ -104,38 +103,20 @@ def plain_message(message: Any) -> Any:
     return _fields(message)
 
 
-def header_time_s(value: Any) -> float | None:
-    """The stamp of the plain message's header, s; None where there is none, or it was never set (zero).
-
-    >>> header_time_s({"header": {"stamp": {"sec": 12, "nanosec": 500000000}, "frame_id": "map"}, "data": 1})
-    12.5
-    """
-    header = value.get("header") if isinstance(value, Mapping) else None
-    stamp = header.get("stamp") if isinstance(header, Mapping) else None
-    return stamp_s(stamp) or None
-
-
-def stamp_s(stamp: Any) -> float | None:
-    """A plain ROS time or duration in seconds; None where it is none."""
-    if not isinstance(stamp, Mapping) or stamp.keys() != {"sec", "nanosec"}:
-        return None
-    return float(stamp["sec"]) + float(stamp["nanosec"]) * NANOSECOND_S
-
-
 def _fields(message: Any) -> dict[str, Any]:
     kind = type(message)
     if dataclasses.is_dataclass(kind) and hasattr(kind, "__msgtype__"):  # rosbags
-        # What has a default is no field of the message but one of its type's constants.
+        # What has a default is a constant of the type rather than a field of the message.
         names = (field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING)
         return {name: plain_message(getattr(message, name)) for name in names}
     if hasattr(kind, "get_fields_and_field_types"):  # rclpy
         types: Mapping[str, str] = kind.get_fields_and_field_types()
         return {name: _plain_field(getattr(message, name), type_name) for name, type_name in types.items()}
-    if hasattr(kind, "to_nsec"):  # a time or duration of genpy or rospy, which is no message
+    if hasattr(kind, "to_nsec"):  # a time or duration of genpy or rospy, which is not a message
         return {"sec": message.secs, "nanosec": message.nsecs}
     if hasattr(kind, "_slot_types"):  # rospy
         return {name: plain_message(getattr(message, name)) for name in kind.__slots__}
-    problem = f"a {kind.__module__}.{kind.__qualname__} is no ROS message, nor a part of one: {message!r:.200}"
+    problem = f"a {kind.__module__}.{kind.__qualname__} is neither a ROS message nor a part of one: {message!r:.200}"
     raise TypeError(problem)
 
 
@@ -147,15 +128,15 @@ def _plain_field(value: Any, type_name: str) -> Any:
 
 
 class ReceiveClock:
-    """ROS time as s UTC epoch.
+    """The time of arrival: ROS time as s UTC epoch.
 
-    A simulated time that counts from some zero is moved by what makes its first reading now: so it stands still with
-    the simulator, and jumps back with it, and is a date all the same. Before the first `/clock`, ROS time is zero, and
-    the machine's own clock stands in.
+    A simulated time that counts from some zero is moved so that its first reading is now: it still stops with the
+    simulator, and jumps back with it, and yet is a date. Before the first `/clock`, ROS time is zero, and the machine's
+    own clock stands in.
 
     Args:
-        ros_time_s: gives ROS time, s.
-        wall_s: gives the machine's time, s UTC epoch.
+        ros_time_s: returns ROS time, s.
+        wall_s: returns the machine's time, s UTC epoch.
 
     >>> times = iter([0.0, 12.0, 14.5, 1.0])
     >>> clock = ReceiveClock(lambda: next(times), wall_s=lambda: 1790000000.0)
@@ -178,3 +159,65 @@ class ReceiveClock:
         if self._shift_s is None:
             self._shift_s = self._wall_s() - ros_s
         return ros_s + self._shift_s
+
+
+class ArrivedMessage(NamedTuple):
+    """A message as its client library gave it: its topic, what it is, and when it came (s UTC epoch, by ROS time)."""
+
+    topic: str
+    message: Any
+    receive_s: float
+
+
+class BridgeInbox:
+    """A queue of messages between the threads of a client library and the one that makes steps of them.
+
+    Args:
+        capacity: the most messages that wait; those that find it full are dropped and counted.
+
+    >>> inbox = BridgeInbox(capacity=1)
+    >>> inbox.put(ArrivedMessage("/odom", 1, 0.0))
+    >>> inbox.put(ArrivedMessage("/odom", 2, 0.1))
+    >>> [arrived.message for arrived in inbox.take(0.0)], inbox.dropped
+    ([1], 1)
+    """
+
+    def __init__(self, capacity: int = 10_000) -> None:
+        if capacity < 1:
+            message = f"the capacity of an inbox must be 1 or more, got {capacity}"
+            raise ValueError(message)
+        self._capacity = capacity
+        self._waiting: deque[ArrivedMessage] = deque()
+        self._changed = threading.Condition()
+        self._failure: BaseException | None = None
+        self.dropped = 0
+
+    def put(self, arrived: ArrivedMessage) -> None:
+        """Takes a message in, or drops and counts it; never waits."""
+        with self._changed:
+            if len(self._waiting) >= self._capacity:
+                self.dropped += 1
+                return
+            self._waiting.append(arrived)
+            if len(self._waiting) == 1:
+                self._changed.notify()
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the inbox: once all that waits is taken, the next `take` raises this error."""
+        with self._changed:
+            self._failure = error
+            self._changed.notify()
+
+    def take(self, timeout_s: float) -> list[ArrivedMessage]:
+        """Takes all messages that wait, in order; waits at most `timeout_s` for the first one.
+
+        Raises:
+            BaseException: the error that the other side has failed with.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._failure is not None, timeout_s)
+            taken = list(self._waiting)
+            self._waiting.clear()
+            if not taken and self._failure is not None:
+                raise self._failure
+        return taken
