@@ -31,8 +31,8 @@ from springback.stream_processors.resilience.stability.value_function import (
     state_features,
     value_rows,
 )
-from springback.stream_processors.resilience.tracking.admission import admit
-from springback.stream_processors.resilience.tracking.scoring import batch_rows, score
+from springback.stream_processors.resilience.tracking.admission import admit_rows
+from springback.stream_processors.resilience.tracking.scoring import score
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 
 
@@ -58,17 +58,16 @@ def reward_trajectories(
     arrived = list(arrivals(frames))
     table = tabulate(arrived)
     ready = materialise(baseline, config.baseline, config.window.fixed_bounds())
-    admission = admit(table, [TrackerState()] * len(arrived), config)
-    rows = batch_rows(table, admission, ready)
-    scored = score(rows, table.mode_names, admission, ready)
-    valued = value_rows(rows, scored, table.mode_names, admission, ready, AnchorValues(ready), config.stability)
-    states = state_features(rows, scored, table.mode_names, admission)
+    batch = admit_rows(table, [TrackerState()] * len(arrived), config, ready.grid)
+    scored = score(batch, ready)
+    valued = value_rows(scored, ready, AnchorValues(ready), config.stability)
+    states = state_features(scored)
     found = []
-    for number, slot in enumerate(admission.slots):
-        own = slice(int(scored.starts[number]), int(scored.stops[number]))
-        wanted = slot.episode.traits.reference or not references_only
-        if wanted and slot.outcome not in (None, "aborted") and own.start < own.stop:
-            success = slot.outcome == "success"
+    for episode, start, stop in zip(batch.episodes, scored.rows.starts, scored.rows.stops, strict=True):
+        own = slice(int(start), int(stop))
+        wanted = episode.state.traits.reference or not references_only
+        if wanted and episode.ended and own.start < own.stop:
+            success = episode.outcome == "success"
             last = np.array([own.stop - own.start - 1])
             rewards = shaped_rewards(
                 valued.judged[own], valued.potential[own], last, np.array([success]), config.stability

@@ -32,14 +32,14 @@ def one_back(column: NDArray[Scalar]) -> NDArray[Scalar]:
     return moved
 
 
-class SlotRows(NamedTuple):
-    """Rows slot by slot, those of earlier batches before those of this one.
+class EpisodeRows(NamedTuple):
+    """Rows episode by episode, those of earlier batches before those of this one.
 
     Attributes:
         rows: the rows (n, ...).
-        starts, stops: where each slot's rows begin and end.
+        starts, stops: where each episode's rows begin and end.
         later: where the rows of this batch stand.
-        since_start: how many rows of its slot stand before each row (n,).
+        since_start: how many rows of its episode stand before each row (n,).
     """
 
     rows: Floats
@@ -49,10 +49,10 @@ class SlotRows(NamedTuple):
     since_start: Ints
 
 
-def join_by_slot(earlier: Floats, n_earlier: Ints, later: Floats, n_later: Ints) -> SlotRows:
-    """Put rows of earlier batches before those of this one. Shape: rows in slot order, counts one per slot.
+def join_by_episode(earlier: Floats, n_earlier: Ints, later: Floats, n_later: Ints) -> EpisodeRows:
+    """Puts rows of earlier batches before those of this one. Shape: rows by episode, counts one per episode.
 
-    >>> join_by_slot(np.array([1.0, 2.0]), np.array([1, 1]), np.array([5.0, 6.0]), np.array([2, 0])).rows.tolist()
+    >>> join_by_episode(np.array([1.0, 2.0]), np.array([1, 1]), np.array([5.0, 6.0]), np.array([2, 0])).rows.tolist()
     [1.0, 5.0, 6.0, 2.0]
     """
     counts = n_earlier + n_later
@@ -62,4 +62,4 @@ def join_by_slot(earlier: Floats, n_earlier: Ints, later: Floats, n_later: Ints)
     is_earlier = since_start < np.repeat(n_earlier, counts)
     rows = np.empty((len(since_start), *later.shape[1:]))
     rows[is_earlier], rows[~is_earlier] = earlier, later
-    return SlotRows(rows, starts, stops, np.flatnonzero(~is_earlier), since_start)
+    return EpisodeRows(rows, starts, stops, np.flatnonzero(~is_earlier), since_start)

@@ -17,7 +17,6 @@ import numpy as np
 
 from springback.stream_processors.resilience.anchor import N_SAMPLE, AnchorGrid, Floats, Ints
 from springback.stream_processors.resilience.baseline.moments import Moments, merge_groups
-from springback.stream_processors.resilience.episode_memory import memory_mark
 from springback.stream_processors.resilience.readings import EpisodeKey
 
 Cell = TypeVar("Cell", bound=Hashable)
@@ -153,7 +152,7 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
         Returns:
             The cells that changed: none if it was a repetition, this baseline is frozen, or it would grow too large.
         """
-        mark = memory_mark(contribution.key)
+        mark = contribution.key.mark()
         changed = set(contribution.cells)
         if self.frozen or mark in self.recent or len(changed | self.cells.keys()) > config.largest_family:
             return set()

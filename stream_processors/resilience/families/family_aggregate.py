@@ -12,7 +12,6 @@ from itertools import islice
 
 import msgspec
 
-from springback.stream_processors.resilience.episode_memory import memory_mark
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
 from springback.stream_processors.resilience.families.navigation_safety import NavigationSums, ScoreSum, add_navigation
 from springback.stream_processors.resilience.families.operational_margin import (
@@ -213,7 +212,7 @@ class FamilyAggregator:
         Returns:
             The readings that must go out at once: those of the groups whose breach begins or ends here.
         """
-        mark = memory_mark(event.key)
+        mark = event.key.mark()
         if mark in state.ended or (isinstance(event, EpisodeBegun) and mark in state.active):
             return []
         state.sequence += 1

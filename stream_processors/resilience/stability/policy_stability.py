@@ -3,7 +3,7 @@
 A step's reward needs the state that it led to, and its advantage the steps after it. So steps wait here, fewer than
 `lag` of them in an episode, until what they need is known. Unscored steps have no reward and are passed over.
 
-All slots of a batch are worked on together, and every sum goes step by step: where batches are cut changes no bit.
+All episodes of a batch are worked on together, and every sum goes step by step: where batches are cut changes no bit.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from springback.stream_processors.resilience.baseline.stage_baseline import (
     PolicySums,
     merge_policy,
 )
-from springback.stream_processors.resilience.columns import SlotRows, join_by_slot, run_begins
+from springback.stream_processors.resilience.columns import EpisodeRows, join_by_episode, run_begins
 from springback.stream_processors.resilience.stability.advantage import exact_advantages, lagged_advantages
 from springback.stream_processors.resilience.stability.stability_state import (
     WAITING_COLUMNS,
@@ -33,8 +33,8 @@ from springback.stream_processors.resilience.stability.value_function import (
     shaped_rewards,
     value_rows,
 )
-from springback.stream_processors.resilience.tracking.admission import Admission, Slot
-from springback.stream_processors.resilience.tracking.scoring import BatchRows, ScoredRows
+from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode
+from springback.stream_processors.resilience.tracking.scoring import ScoredBatch
 
 _JUDGED, _POTENTIAL, _VALUE, _SPREAD = range(4)
 _PLACE = slice(4, 7)
@@ -43,7 +43,10 @@ _STEP_COLUMNS = 7
 
 
 class KnownSteps(NamedTuple):
-    """Steps whose advantage is known. Shape: counts one per slot, vector (k, 3) is x^stab, place (k, 3) their cells."""
+    """Steps whose advantage is known.
+
+    Shape: counts one per episode, vector (k, 3) is x^stab, place (k, 3) their cells.
+    """
 
     counts: Ints
     vector: Floats
@@ -51,70 +54,63 @@ class KnownSteps(NamedTuple):
 
 
 def advance_stability(
-    rows: BatchRows,
-    scored: ScoredRows,
-    mode_names: list[str],
-    admission: Admission,
-    baseline: MaterialisedBaseline,
-    model: ValueModel,
-    config: StabilityConfig,
+    scored: ScoredBatch, baseline: MaterialisedBaseline, model: ValueModel, config: StabilityConfig
 ) -> None:
-    """Bring every episode's stability up to the end of the batch, or to its own end. Mutates the states.
+    """Brings every episode's stability up to the end of the batch, or to its own end. Mutates the states.
 
     An aborted episode's last steps never get an advantage: their end was not seen.
     """
-    valued = value_rows(rows, scored, mode_names, admission, baseline, model, config)
-    come = (scored.stops - scored.starts).tolist()
-    numbers = [
-        number
-        for number, slot in enumerate(admission.slots)
-        if come[number] or (_ended(slot) and slot.episode.stability.last is not None)
-    ]
-    if not numbers:
+    rows, valued = scored.rows, value_rows(scored, baseline, model, config)
+    n_rows = rows.stops - rows.starts
+    places = np.array(
+        [
+            place
+            for place, (episode, count) in enumerate(zip(rows.episodes, n_rows.tolist(), strict=True))
+            if count or (episode.ended and episode.state.stability.last is not None)
+        ],
+        dtype=np.int64,
+    )
+    if not len(places):
         return
-    slots = [admission.slots[number] for number in numbers]
-    ended = np.array([_ended(slot) for slot in slots], dtype=bool)
-    steps = _steps(valued, np.array([come[number] for number in numbers]), slots, mode_names)
-    waiting = _complete(steps, slots, ended, config)
-    known = _let_go(waiting, slots, ended, config)
-    _take_known(known, slots, baseline)
-    for slot in slots:
-        slot.episode.stability.forget_modes()
+    episodes = [rows.episodes[place] for place in places.tolist()]
+    ended = np.array([episode.ended for episode in episodes], dtype=bool)
+    steps = _steps(rows, valued, n_rows[places], episodes)
+    waiting = _complete(steps, episodes, ended, config)
+    known = _let_go(waiting, episodes, ended, config)
+    _take_known(known, episodes, rows.families, rows.family_of[places], baseline)
+    for episode in episodes:
+        episode.state.stability.forget_modes()
 
 
-def _ended(slot: Slot) -> bool:
-    return slot.outcome not in (None, "aborted")
-
-
-def _steps(valued: ValuedRows, come: Ints, slots: list[Slot], mode_names: list[str]) -> SlotRows:
-    """Each slot's step that still waited for a next one, and its rows of this batch. Shape: rows (n, 7)."""
-    states = [slot.episode.stability for slot in slots]
+def _steps(rows: Batch, valued: ValuedRows, n_rows: Ints, episodes: list[TouchedEpisode]) -> EpisodeRows:
+    """Each episode's step that still waited for a next one, and its rows of this batch. Shape: rows (n, 7)."""
+    states = [episode.state.stability for episode in episodes]
     lasts = [state.last for state in states]
     earlier = [(s.judged, s.potential, s.value, s.spread, s.mode, s.progress_bin, s.residual_bin) for s in lasts if s]
-    later: Floats = np.column_stack(valued).astype(np.float64, copy=False)
-    later[:, _PLACE.start] = _positions(valued.mode, np.repeat(np.arange(len(slots)), come), states, mode_names)
+    mode = _positions(rows.mode, np.repeat(np.arange(len(episodes)), n_rows), states, rows.mode_names)
+    later: Floats = np.column_stack([*valued, mode, rows.progress_bin, rows.residual_bin])
     n_earlier = np.array([last is not None for last in lasts], dtype=np.int64)
-    return join_by_slot(np.array(earlier).reshape(-1, _STEP_COLUMNS), n_earlier, later, come)
+    return join_by_episode(np.array(earlier).reshape(-1, _STEP_COLUMNS), n_earlier, later, n_rows)
 
 
-def _positions(mode: Ints, slot: Ints, states: list[StabilityState], mode_names: list[str]) -> Ints:
-    """Where each row's mode stands in the modes of its slot's state, which learns those it does not know."""
-    begins = run_begins(slot) | run_begins(mode)
+def _positions(mode: Ints, place: Ints, states: list[StabilityState], mode_names: list[str]) -> Ints:
+    """Where each row's mode stands in the modes of its episode's state, which learns those it does not know."""
+    begins = run_begins(place) | run_begins(mode)
     found = [
         states[number].mode_number(mode_names[code])
-        for number, code in zip(slot[begins].tolist(), mode[begins].tolist(), strict=True)
+        for number, code in zip(place[begins].tolist(), mode[begins].tolist(), strict=True)
     ]
     return np.repeat(np.array(found, dtype=np.int64), np.diff([*np.flatnonzero(begins), len(mode)]))
 
 
-def _complete(steps: SlotRows, slots: list[Slot], ended: Bools, config: StabilityConfig) -> SlotRows:
+def _complete(steps: EpisodeRows, episodes: list[TouchedEpisode], ended: Bools, config: StabilityConfig) -> EpisodeRows:
     """Residuals of the steps that now have a next one, or an end, behind those whose advantage is not known yet.
 
     Returns:
-        Rows (delta, spread, mode, b^p, b^q) by slot.
+        Rows (delta, spread, mode, b^p, b^q) by episode.
     """
     table, last = steps.rows, steps.stops - 1
-    success = np.array([slot.outcome == "success" for slot in slots], dtype=bool)
+    success = np.array([episode.outcome == "success" for episode in episodes], dtype=bool)
     reward = shaped_rewards(table[:, _JUDGED], table[:, _POTENTIAL], last, success, config)
     value_after = np.append(table[1:, _VALUE], 0.0)
     value_after[last] = 0.0  # nothing is to be had after any end
@@ -124,26 +120,27 @@ def _complete(steps: SlotRows, slots: list[Slot], ended: Bools, config: Stabilit
     n_complete = np.add.reduceat(complete, steps.starts, dtype=np.int64)
     has_value = complete & ~np.isnan(residual)
     fresh = np.add.reduceat(has_value, steps.starts, dtype=np.int64)
-    fields = zip(slots, ended.tolist(), steps.starts.tolist(), n_complete.tolist(), table[last].tolist(), strict=True)
-    for slot, is_over, start, count, step in fields:
-        state, learning = slot.episode.stability, slot.episode.learning
+    starts, counts = steps.starts.tolist(), n_complete.tolist()
+    fields = zip(episodes, ended.tolist(), starts, counts, table[last].tolist(), strict=True)
+    for episode, is_over, start, count, step in fields:
+        state, learning = episode.state.stability, episode.state.learning
         state.last = None if is_over else LastStep(*step[:4], *map(int, step[_PLACE]))
         if learning is not None and count:
             own = slice(start, start + count)
             learning.returns.add(_cells(state, table[own, _PLACE].astype(np.int64)), reward[own], config.discount)
     for number in np.flatnonzero(fresh < n_complete).tolist():
-        slots[number].episode.stability.whole = False
-    stored = [slot.episode.stability.waiting for slot in slots]
+        episodes[number].state.stability.whole = False
+    stored = [episode.state.stability.waiting for episode in episodes]
     n_stored = np.array([len(rows) for rows in stored]) // (8 * WAITING_COLUMNS)
     earlier = np.frombuffer(b"".join(stored), dtype="<f8").reshape(-1, WAITING_COLUMNS)
     later = np.column_stack([residual, table[:, _SPREAD], table[:, _PLACE]])[has_value]
-    return join_by_slot(earlier, n_stored, later, fresh)
+    return join_by_episode(earlier, n_stored, later, fresh)
 
 
-def _let_go(waiting: SlotRows, slots: list[Slot], ended: Bools, config: StabilityConfig) -> KnownSteps:
+def _let_go(waiting: EpisodeRows, episodes: list[TouchedEpisode], ended: Bools, config: StabilityConfig) -> KnownSteps:
     """The steps whose advantage is known; the others stay in the states."""
     residual, counts = waiting.rows[:, 0], waiting.stops - waiting.starts
-    lagged = np.maximum(0, counts - config.lag + 1) if config.lag else np.zeros(len(slots), dtype=np.int64)
+    lagged = np.maximum(0, counts - config.lag + 1) if config.lag else np.zeros(len(episodes), dtype=np.int64)
     n_known = np.where(ended, counts, lagged)
     is_known = waiting.since_start < np.repeat(n_known, counts)
     advantage = np.zeros(len(residual))
@@ -153,31 +150,40 @@ def _let_go(waiting: SlotRows, slots: list[Slot], ended: Bools, config: Stabilit
         tail = slice(int(waiting.starts[number] + lagged[number]), int(waiting.stops[number]))
         advantage[tail] = exact_advantages(residual[tail], config.decay)
     rest = (waiting.starts + n_known).tolist()
-    for slot, start, stop in zip(slots, rest, waiting.stops.tolist(), strict=True):
-        slot.episode.stability.waiting = waiting.rows[start:stop].tobytes()
+    for episode, start, stop in zip(episodes, rest, waiting.stops.tolist(), strict=True):
+        episode.state.stability.waiting = waiting.rows[start:stop].tobytes()
     vector = np.column_stack([np.abs(residual), np.abs(advantage), waiting.rows[:, 1]])
     return KnownSteps(n_known, vector[is_known], waiting.rows[is_known, 2:].astype(np.int64))
 
 
-def _take_known(known: KnownSteps, slots: list[Slot], baseline: MaterialisedBaseline) -> None:
+def _take_known(
+    known: KnownSteps,
+    episodes: list[TouchedEpisode],
+    families: list[str],
+    family_of: Ints,
+    baseline: MaterialisedBaseline,
+) -> None:
     """Distances of all known steps at once, and what reference episodes learn of them."""
     if not len(known.vector):
         return
-    squared = np.zeros(len(known.vector))
-    cell = _rows_of(known, slots, baseline)
+    # -1 where the family's baseline is gone since the step was scored.
+    mode, mode_names = _common_modes(known, episodes)
+    bins = known.place[:, 1], known.place[:, 2]
+    cell = baseline.rows_of(families, mode_names, np.repeat(family_of, known.counts), mode, bins)
     here = np.flatnonzero(cell >= 0)
     inverse, vector = baseline.cells.inverse_stability[cell[here]], known.vector[here]
+    squared = np.zeros(len(known.vector))
     for i in range(N_STABILITY):
         for j in range(N_STABILITY):
             squared[here] += inverse[:, i, j] * vector[:, i] * vector[:, j]
     distance = np.sqrt(np.maximum(squared, 0.0)).tolist()
     stops = np.cumsum(known.counts).tolist()
-    for slot, stop, count in zip(slots, stops, known.counts.tolist(), strict=True):
+    for episode, stop, count in zip(episodes, stops, known.counts.tolist(), strict=True):
         if not count:
             continue
-        state, learning = slot.episode.stability, slot.episode.learning
+        state, learning = episode.state.stability, episode.state.learning
         own = slice(stop - count, stop)
-        family = baseline.families.get(slot.episode.traits.family)
+        family = baseline.families.get(episode.state.traits.family)
         if family is not None and family.stable:
             state.add_distances(distance[own])
         if learning is not None:
@@ -185,15 +191,13 @@ def _take_known(known: KnownSteps, slots: list[Slot], baseline: MaterialisedBase
             learning.policy.update(merge_policy(learning.policy, _cells(state, known.place[own]), sums.packed()))
 
 
-def _rows_of(known: KnownSteps, slots: list[Slot], baseline: MaterialisedBaseline) -> Ints:
-    """Row of each known step's cell; -1 where the family's baseline is gone since the step was scored."""
-    names: dict[str, int] = {}
-    modes = [[names.setdefault(name, len(names)) for name in slot.episode.stability.modes] for slot in slots]
+def _common_modes(known: KnownSteps, episodes: list[TouchedEpisode]) -> tuple[Ints, list[str]]:
+    """Each known step's mode as a position in one list of names; in `known` it is one in its own state's modes."""
+    number: dict[str, int] = {}
+    modes = [[number.setdefault(name, len(number)) for name in episode.state.stability.modes] for episode in episodes]
     before = np.cumsum([0, *(len(own) for own in modes[:-1])])
-    mode = np.array([code for own in modes for code in own])[np.repeat(before, known.counts) + known.place[:, 0]]
-    families = {name: i for i, name in enumerate(dict.fromkeys(slot.episode.traits.family for slot in slots))}
-    family = np.repeat([families[slot.episode.traits.family] for slot in slots], known.counts)
-    return baseline.rows_of(list(families), list(names), family, mode, (known.place[:, 1], known.place[:, 2]))
+    codes = np.array([code for own in modes for code in own])
+    return codes[np.repeat(before, known.counts) + known.place[:, 0]], list(number)
 
 
 def _cells(state: StabilityState, places: Ints) -> list[CellKey]:

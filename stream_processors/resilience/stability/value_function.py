@@ -1,15 +1,12 @@
-"""Value models: what the rest of an episode is worth from a state on (equation 4).
+"""What the rest of an episode is worth from a state on: shaped rewards, and the models that value states (equation 4).
 
 V(s) is the expected discounted sum of shaped rewards. The default model takes the mean return by anchor, which the
 stage baseline learns; any other that can value states may stand in for it.
 
-The shaped reward of a step: what a judge thinks of it, and whether the task came nearer.
-
-r~_t = judge + kappa_W (gamma Phi(a_{t+1}) - Phi(a_t)) with Phi(a) = -W*_rem(a, p) / W*_rem(a_0, 0): shaping by a
+The shaped reward of a step says what a judge thinks of it, and whether the task came nearer:
+r~_t = judge + kappa_W (gamma Phi(a_{t+1}) - Phi(a_t)) with Phi(a) = -W*_rem(a, p) / W*_rem(a_0, 0). Shaping by a
 potential (Ng, Harada, Russell 1999) leaves the optimal policy as it is. The paper names judge and W*_rem; the form is
 ours.
-
-The scored rows of a batch as policy stability reads them: what a judge thinks of each, its potential and value.
 """
 
 from typing import NamedTuple, Protocol
@@ -18,11 +15,14 @@ import numpy as np
 
 from springback.stream_processors.resilience.anchor import CYCLE, GAINS, Bools, Floats, Ints
 from springback.stream_processors.resilience.baseline.estimates import CellEstimates, MaterialisedBaseline
-from springback.stream_processors.resilience.columns import join_by_slot
+from springback.stream_processors.resilience.columns import join_by_episode
 from springback.stream_processors.resilience.rebound.recovery_cost import remaining_work
 from springback.stream_processors.resilience.stability.stability_state import StabilityConfig, StabilityState
-from springback.stream_processors.resilience.tracking.admission import Admission
-from springback.stream_processors.resilience.tracking.scoring import BatchRows, ScoredRows
+from springback.stream_processors.resilience.tracking.batch import Batch
+from springback.stream_processors.resilience.tracking.scoring import ScoredBatch
+
+PROGRESS_GAIN, RETRIES = GAINS.start, 3
+"""Where the rubric's signals stand in the signal vector."""
 
 
 class StateFeatures(NamedTuple):
@@ -62,9 +62,6 @@ class AnchorValues:
         """V of each state (n,); NaN in families whose returns have not been learned."""
         known = [name in self._baseline.families and self._baseline.families[name].valued for name in states.families]
         return np.where(np.array(known, dtype=bool)[states.family], self._baseline.cells.value[states.cell], np.nan)
-
-
-PROGRESS_GAIN, RETRIES = GAINS.start, 3
 
 
 def shaped_rewards(judge: Floats, potential: Floats, last: Ints, success: Bools, config: StabilityConfig) -> Floats:
@@ -110,77 +107,60 @@ def rubric(signals: Floats, violation: Floats, cell: Ints, cells: CellEstimates)
 
 
 class ValuedRows(NamedTuple):
-    """What stability needs of a batch's scored rows. Shape: (m,) each; `value` and `spread` are NaN without a value."""
+    """What stability needs of scored rows besides their place. Shape: (m,); `value`, `spread` NaN without a value."""
 
     judged: Floats
     potential: Floats
     value: Floats
     spread: Floats
-    mode: Ints
-    progress_bin: Ints
-    residual_bin: Ints
 
 
 def value_rows(
-    rows: BatchRows,
-    scored: ScoredRows,
-    mode_names: list[str],
-    admission: Admission,
-    baseline: MaterialisedBaseline,
-    model: ValueModel,
-    config: StabilityConfig,
+    scored: ScoredBatch, baseline: MaterialisedBaseline, model: ValueModel, config: StabilityConfig
 ) -> ValuedRows:
     """Judge, potential and value of each scored row. Gives episodes that begin here their initial work."""
-    at, states = scored.at, [slot.episode.stability for slot in admission.slots]
-    features = state_features(rows, scored, mode_names, admission)
-    _begin(features, scored, states, baseline)
+    rows = scored.rows
+    states = [episode.state.stability for episode in rows.episodes]
+    _begin(rows, states, baseline)
     initial = np.array([state.initial_work or 1.0 for state in states])
-    value = model.values(features)
+    value = model.values(state_features(scored))
     return ValuedRows(
-        judged(rows.judge[at], rows.signals[at], rows.violation[at], scored.cell, baseline.cells),
-        -scored.remaining / initial[rows.slot[at]],
+        judged(rows.judge, rows.signals, rows.violation, scored.cell, baseline.cells),
+        -scored.remaining / initial[rows.episode],
         value,
-        _spread(value, rows.slot[at], states, config.spread_steps),
-        rows.mode[at],
-        rows.progress_bin[at],
-        rows.residual_bin[at],
+        _spread(value, rows.episode, states, config.spread_steps),
     )
 
 
-def state_features(rows: BatchRows, scored: ScoredRows, mode_names: list[str], admission: Admission) -> StateFeatures:
+def state_features(scored: ScoredBatch) -> StateFeatures:
     """The scored rows' states as a value model sees them."""
-    at = scored.at
-    families = list(dict.fromkeys(slot.episode.traits.family for slot in admission.slots))
-    number = {name: i for i, name in enumerate(families)}
-    family = np.array([number[slot.episode.traits.family] for slot in admission.slots], dtype=np.int64)
+    rows = scored.rows
     return StateFeatures(
-        families,
-        mode_names,
-        family[rows.slot[at]],
-        rows.mode[at],
-        rows.progress_before[at],
-        rows.propositions_before[at],
+        rows.families,
+        rows.mode_names,
+        rows.family,
+        rows.mode,
+        rows.progress_before,
+        rows.propositions_before,
         scored.excess,
         scored.cell,
     )
 
 
-def _begin(
-    features: StateFeatures, scored: ScoredRows, states: list[StabilityState], baseline: MaterialisedBaseline
-) -> None:
+def _begin(rows: Batch, states: list[StabilityState], baseline: MaterialisedBaseline) -> None:
     """W*_rem(a_0, 0) of the episodes whose first scored row is here: the anchor of its mode with nothing done yet."""
-    present = np.flatnonzero(scored.starts < scored.stops).tolist()
-    begun = [number for number in present if not states[number].initial_work]
+    begun = [place for place in rows.present.tolist() if not states[place].initial_work]
     if not begun:
         return
-    first, nothing = scored.starts[begun], np.zeros(len(begun))
-    bins = baseline.grid.progress_bin(nothing), baseline.grid.residual_bin(nothing)
-    cell = baseline.rows_of(features.families, features.modes, features.family[first], features.mode[first], bins)
-    for number, work in zip(begun, remaining_work(nothing, cell, baseline.cells).tolist(), strict=True):
-        states[number].initial_work = work
+    nothing = np.zeros(len(begun))
+    bins = rows.grid.progress_bin(nothing), rows.grid.residual_bin(nothing)
+    mode = rows.mode[rows.starts[begun]]
+    cell = baseline.rows_of(rows.families, rows.mode_names, rows.family_of[begun], mode, bins)
+    for place, work in zip(begun, remaining_work(nothing, cell, baseline.cells).tolist(), strict=True):
+        states[place].initial_work = work
 
 
-def _spread(value: Floats, slot: Ints, states: list[StabilityState], steps: int) -> Floats:
+def _spread(value: Floats, place: Ints, states: list[StabilityState], steps: int) -> Floats:
     """Population variance of V over the last `steps` values of the episode, the row's own included. Shape: (m,).
 
     Steps without a value are passed over. Values of earlier batches come from the states, which are brought up to date.
@@ -189,12 +169,12 @@ def _spread(value: Floats, slot: Ints, states: list[StabilityState], steps: int)
     spread = np.full(len(value), np.nan)
     if not len(valued):
         return spread
-    fresh = np.bincount(slot[valued], minlength=len(states))
+    fresh = np.bincount(place[valued], minlength=len(states))
     remembered = [state.values if new else [] for state, new in zip(states, fresh.tolist(), strict=True)]
     earlier = np.array([v for values in remembered for v in values])
-    history = join_by_slot(earlier, np.array([len(values) for values in remembered]), value[valued], fresh)
-    place, here = history.later, history.since_start[history.later]
-    spread[valued] = _window_variance(history.rows, place, np.minimum(here + 1, steps), steps)
+    history = join_by_episode(earlier, np.array([len(values) for values in remembered]), value[valued], fresh)
+    before = history.since_start[history.later]
+    spread[valued] = _window_variance(history.rows, history.later, np.minimum(before + 1, steps), steps)
     every, kept = history.rows.tolist(), steps - 1
     for number in np.flatnonzero(fresh).tolist():
         start, stop = int(history.starts[number]), int(history.stops[number])

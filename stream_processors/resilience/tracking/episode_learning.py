@@ -11,7 +11,6 @@ from springback.stream_processors.resilience.anchor import (
     N_SIGNALS,
     PROGRESS_BEFORE,
     WORK_LEFT,
-    AnchorGrid,
     Floats,
     Ints,
 )
@@ -25,100 +24,91 @@ from springback.stream_processors.resilience.baseline.stage_baseline import (
     sums_matrix,
 )
 from springback.stream_processors.resilience.columns import run_begins
+from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.rebound.rebound_window import DetectorState, WindowEvent
 from springback.stream_processors.resilience.rebound.recovery_cost import Tally
-from springback.stream_processors.resilience.tracking.admission import Admission
-from springback.stream_processors.resilience.tracking.scoring import BatchRows
+from springback.stream_processors.resilience.tracking.batch import Batch
 from springback.stream_processors.resilience.tracking.tracker_state import LearningState, OpenEpisode
 
 
-def learn(
-    rows: BatchRows,
-    mode_names: list[str],
-    admission: Admission,
-    events: list[list[WindowEvent]],
-    grid: AnchorGrid,
-    outside_windows: bool,
-) -> None:
-    """Take a batch's rows into what the learning episodes would teach. Mutates their states.
+def learn(batch: Batch, events: list[list[WindowEvent]], config: ResilienceConfig) -> None:
+    """Takes a batch's rows into what the learning episodes would teach. Mutates their states.
+
+    An episode that passes through more cells than a family may have stops learning.
 
     Args:
-        rows: the accepted rows.
-        mode_names: what the rows' mode codes stand for.
-        admission: the episodes that the rows belong to.
-        events: the windows that opened and closed in each of them.
-        grid: the bins of the rows' anchors.
-        outside_windows: leave out the steps inside rebound windows.
+        batch: the admitted rows.
+        events: the windows that opened and closed in each of its episodes.
+        config: settings of the core.
     """
-    taught = [slot.episode.learning for slot in admission.slots]
-    learns = np.array([learning is not None for learning in taught], dtype=bool)[rows.slot]
-    at = np.flatnonzero(learns & ~np.isnan(rows.signals[:, CYCLE]))  # an unknown cycle time teaches nothing
-    if outside_windows:
-        cells = [cell_key(code, mode_names, grid) for code in cell_codes(rows, at, grid).tolist()]
-        samples, slot = samples_of(rows, at), rows.slot[at]
-        for number, learning in enumerate(taught):
-            if learning is not None:
-                start, stop = np.searchsorted(slot, [number, number + 1])
-                closed = [event.tally for event in events[number] if event.closed]
-                detectors = admission.slots[number].episode.detectors
-                absorb_outside_windows(learning, detectors, closed, cells[start:stop], samples[start:stop])
+    taught = [episode.state.learning for episode in batch.episodes]
+    learns = np.array([learning is not None for learning in taught], dtype=bool)[batch.episode]
+    # A row whose cycle time is unknown teaches nothing.
+    rows = batch.take(np.flatnonzero(learns & ~np.isnan(batch.signals[:, CYCLE])))
+    if config.learn_from == "success":
+        _learn_outside_windows(rows, events)
+    else:
+        _learn_everything(rows)
+    for episode in batch.episodes:
+        learning = episode.state.learning
+        if learning is not None and len(learning.cells) > config.baseline.largest_family:
+            episode.state.learning = None
+
+
+def _learn_everything(rows: Batch) -> None:
+    if not len(rows):
         return
-    for number, (visited, sums) in gather(rows, at, mode_names, grid).items():
-        learning = taught[number]
+    n_cells = len(rows.mode_names) * rows.grid.progress_bins * rows.grid.residual_bins
+    codes, merged = merge_groups(rows.episode * n_cells + _cell_codes(rows), Moments.of_samples(_samples(rows)))
+    places, packed = codes // n_cells, merged.packed()
+    cells = [_cell_key(code, rows) for code in (codes % n_cells).tolist()]
+    for start, stop in itertools.pairwise([*np.flatnonzero(run_begins(places)).tolist(), len(places)]):
+        learning = rows.episodes[places[start]].state.learning
         if learning is not None:
-            absorb(learning, visited, sums)
+            absorb(learning, cells[start:stop], packed[start:stop])
 
 
-def gather(
-    rows: BatchRows, at: Ints, mode_names: list[str], grid: AnchorGrid
-) -> dict[int, tuple[list[CellKey], Floats]]:
-    """Sums of the cells that each episode passed through, from the rows at these positions.
-
-    Returns:
-        By slot: the cells, and their sums (k, SUMS_WIDTH). Work left counts down from 0 at step 0.
-    """
-    if not len(at):
-        return {}
-    n_cells = len(mode_names) * grid.progress_bins * grid.residual_bins
-    codes = rows.slot[at] * n_cells + cell_codes(rows, at, grid)
-    merged_codes, merged = merge_groups(codes, Moments.of_samples(samples_of(rows, at)))
-    packed, slots = merged.packed(), merged_codes // n_cells
-    cells = [cell_key(code, mode_names, grid) for code in (merged_codes % n_cells).tolist()]
-    bounds = [*np.flatnonzero(run_begins(slots)).tolist(), len(slots)]
-    return {int(slots[start]): (cells[start:stop], packed[start:stop]) for start, stop in itertools.pairwise(bounds)}
+def _learn_outside_windows(rows: Batch, events: list[list[WindowEvent]]) -> None:
+    cells = [_cell_key(code, rows) for code in _cell_codes(rows).tolist()]
+    samples = _samples(rows)
+    ranges = zip(rows.starts.tolist(), rows.stops.tolist(), strict=True)
+    for episode, happened, (start, stop) in zip(rows.episodes, events, ranges, strict=True):
+        learning = episode.state.learning
+        if learning is not None:
+            closed = [event.tally for event in happened if event.closed]
+            absorb_outside_windows(learning, episode.state.detectors, closed, cells[start:stop], samples[start:stop])
 
 
-def cell_codes(rows: BatchRows, at: Ints, grid: AnchorGrid) -> Ints:
-    """The cell of each row as one number; `cell_key` is its inverse."""
-    by_mode = rows.mode[at] * grid.progress_bins + rows.progress_bin[at]
-    return by_mode * grid.residual_bins + rows.residual_bin[at]
+def _cell_codes(rows: Batch) -> Ints:
+    """The cell of each row as one number; `_cell_key` is its inverse."""
+    by_mode = rows.mode * rows.grid.progress_bins + rows.progress_bin
+    return by_mode * rows.grid.residual_bins + rows.residual_bin
 
 
-def samples_of(rows: BatchRows, at: Ints) -> Floats:
-    """The vectors that cells learn, for the rows at these positions. Shape: (len(at), 10)."""
-    samples = np.empty((len(at), N_SAMPLE))
-    samples[:, :N_SIGNALS] = rows.signals[at]
-    samples[:, PROGRESS_BEFORE] = rows.progress_before[at]
-    samples[:, WORK_LEFT] = -rows.step[at]
+def _cell_key(code: int, rows: Batch) -> CellKey:
+    rest, residual_bin = divmod(code, rows.grid.residual_bins)
+    mode, progress_bin = divmod(rest, rows.grid.progress_bins)
+    return rows.mode_names[mode], progress_bin, residual_bin
+
+
+def _samples(rows: Batch) -> Floats:
+    """The vectors that cells learn. Work left counts down from 0 at step 0 (n, 10)."""
+    samples = np.empty((len(rows), N_SAMPLE))
+    samples[:, :N_SIGNALS] = rows.signals
+    samples[:, PROGRESS_BEFORE] = rows.progress_before
+    samples[:, WORK_LEFT] = -rows.step
     return samples
 
 
-def cell_key(code: int, mode_names: list[str], grid: AnchorGrid) -> CellKey:
-    """The cell that a code stands for."""
-    rest, residual_bin = divmod(code, grid.residual_bins)
-    mode, progress_bin = divmod(rest, grid.progress_bins)
-    return mode_names[mode], progress_bin, residual_bin
-
-
 def absorb(learning: LearningState, cells: list[CellKey], sums: Floats) -> None:
-    """Merge a batch's sums into those of the episode."""
+    """Merges a batch's sums into those of the episode."""
     learning.cells.update(merge_into_cells(learning.cells, cells, sums))
 
 
 def absorb_outside_windows(
     learning: LearningState, detectors: DetectorState, closed: list[Tally], cells: list[CellKey], samples: Floats
 ) -> None:
-    """Merge the samples that no rebound window claims; hold back those that one may yet claim.
+    """Merges the samples that no rebound window claims; holds back those that one may yet claim.
 
     Shape: one cell per sample, samples (n, 10). `closed` are the windows that closed in this batch.
     """

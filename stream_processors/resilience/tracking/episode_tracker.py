@@ -1,11 +1,8 @@
 """The episode tracker: step events in; windows, summaries, statuses and baseline contributions out.
 
-One call takes a whole batch. The rows are admitted, scored together, and only the detectors' walk goes row by row.
-Time comes with the rows or as an argument; nothing here reads a clock.
-
-The tracker's state put into readings.
-
-When each agent last got on: what tells one that is busy without getting anywhere (ours).
+One call takes a whole batch. Its rows are admitted and scored together, and only the detectors' walk goes row by row;
+then learning, stability and the episodes' states are brought up to its end. Time comes with the rows or as an argument;
+nothing here reads a clock.
 """
 
 from collections.abc import Sequence
@@ -18,7 +15,6 @@ from springback.producers.contract.frame import NavigationOutcome
 from springback.stream_processors.intake.step_table import StepTable
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline
 from springback.stream_processors.resilience.baseline.stage_baseline import EpisodeContribution
-from springback.stream_processors.resilience.columns import run_begins
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import (
     AgentStatus,
@@ -31,19 +27,189 @@ from springback.stream_processors.resilience.readings import (
     WindowReading,
     WindowState,
 )
-from springback.stream_processors.resilience.rebound.rebound_window import WalkRows, WindowEvent, walk
+from springback.stream_processors.resilience.rebound.rebound_window import WindowEvent, walk
 from springback.stream_processors.resilience.rebound.recovery_cost import Tally
 from springback.stream_processors.resilience.stability.policy_stability import advance_stability
 from springback.stream_processors.resilience.stability.value_function import AnchorValues, ValueModel
-from springback.stream_processors.resilience.tracking.admission import Admission, Slot, admit, forget_episode
+from springback.stream_processors.resilience.tracking.admission import admit_rows, forget_episode
+from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode
 from springback.stream_processors.resilience.tracking.episode_learning import contribution, learn
-from springback.stream_processors.resilience.tracking.scoring import BatchRows, ScoredRows, batch_rows, score, walk_rows
+from springback.stream_processors.resilience.tracking.scoring import ScoredBatch, score
 from springback.stream_processors.resilience.tracking.tracker_state import (
     AgentState,
     OpenEpisode,
     ScoredStep,
     TrackerState,
 )
+
+
+@dataclass(slots=True)
+class TrackerOutputs:
+    """What a call of the tracker found, in an order that is a function of the input."""
+
+    begun: list[EpisodeBegun] = field(default_factory=list)
+    windows: list[WindowReading] = field(default_factory=list)
+    summaries: list[EpisodeSummary] = field(default_factory=list)
+    statuses: list[AgentStatus] = field(default_factory=list)
+    contributions: list[EpisodeContribution] = field(default_factory=list)
+
+
+class EpisodeTracker:
+    """The reducer of step events. It holds settings only; all state is in the `TrackerState`s that it is given.
+
+    Args:
+        config: settings of the core.
+        model: values states; None for the mean returns by anchor that the baseline holds.
+    """
+
+    def __init__(self, config: ResilienceConfig, model: ValueModel | None = None) -> None:
+        self.config = config
+        self._model = model
+
+    def track(self, table: StepTable, states: Sequence[TrackerState], baseline: MaterialisedBaseline) -> TrackerOutputs:
+        """Takes in a batch of frames.
+
+        Args:
+            table: the batch's rows, checked.
+            states: the bucket state of each of the table's frames (one object where frames share a bucket); mutated.
+            baseline: what to score by.
+        """
+        batch = admit_rows(table, list(states), self.config, baseline.grid)
+        scored = score(batch, baseline)
+        outputs = TrackerOutputs([episode_begun(episode.state) for episode in batch.episodes if episode.opened])
+        events = self._walk(scored, baseline)
+        learn(batch, events, self.config)
+        advance_stability(scored, baseline, self._model or AnchorValues(baseline), self.config.stability)
+        _advance(batch, scored)
+        for episode, happened in zip(batch.episodes, events, strict=True):
+            _report_windows(episode.state, happened, outputs)
+            if episode.outcome is not None:
+                self._finish(episode, outputs)
+        for agent in batch.agents:
+            self._report_agent(agent, agent.seen_s, outputs)
+        return outputs
+
+    def close_idle(self, state: TrackerState, now_s: float) -> TrackerOutputs:
+        """Close the episodes that have been silent for longer than the idle timeout, and report what has changed.
+
+        Agents that have been silent for much longer are forgotten, so that the state stays as large as the fleet.
+
+        Args:
+            state: one bucket; mutated.
+            now_s: the present by the broker's clock, in seconds since the epoch.
+        """
+        outputs = TrackerOutputs()
+        for agent in list(state.agents.values()):
+            for episode in list(agent.open.values()):
+                if now_s - episode.seen_s > self.config.idle_timeout_s:
+                    forget_episode(agent, episode, self.config)
+                    agent.changed, agent.abandoned = True, not agent.open
+                    self._finish(TouchedEpisode(agent, episode, "aborted"), outputs)
+            if agent.changed:
+                self._report_agent(agent, now_s, outputs)
+            elif not agent.open and now_s - agent.seen_s > self.config.forget_agent_s:
+                del state.agents[agent.agent]
+        return outputs
+
+    def _walk(self, scored: ScoredBatch, baseline: MaterialisedBaseline) -> list[list[WindowEvent]]:
+        """Advances the detectors of every episode; the windows that opened and closed, episode by episode."""
+        rows, config = scored.rows, self.config.window
+        plain = scored.walk_rows(config)
+        events: list[list[WindowEvent]] = [[] for _ in rows.episodes]
+        for place in rows.present.tolist():
+            state, start, stop = rows.episodes[place].state, int(rows.starts[place]), int(rows.stops[place])
+            if state.learning is not None:
+                state.learning.sums.run(plain, start, stop)
+            bounds = config.alarm_bounds(baseline.families[state.traits.family].bounds)
+            events[place] = walk(state.detectors, plain, start, stop, bounds, config)
+        return events
+
+    def _finish(self, episode: TouchedEpisode, outputs: TrackerOutputs) -> None:
+        """Closes what the end of an episode leaves open, and says how it went."""
+        state, outcome = episode.state, episode.outcome or "aborted"
+        window = state.detectors.window
+        if window is not None:
+            number = state.costs.windows
+            state.costs.add(window.tally)
+            ending = window_state_at_end(outcome)
+            outputs.windows.append(window_reading(state, number, ending, window.cause, window.alarm_step, window.tally))
+            state.detectors.window = None
+        if outcome == "aborted":
+            episode.agent.count(aborted_episodes=1)
+        ended_s = state.last_time_s if episode.ended_s is None else episode.ended_s
+        outputs.summaries.append(episode_summary(state, outcome, ended_s, episode.navigation))
+        if outcome == "success":
+            last_window = None if window is None else window.tally
+            learned = contribution(state, last_window, calibrates=self.config.window.detector == "cusum")
+            if learned is not None:
+                outputs.contributions.append(learned)
+
+    def _report_agent(self, agent: AgentState, now_s: float, outputs: TrackerOutputs) -> None:
+        if now_s - agent.reported_s >= self.config.status_interval_s:
+            agent.reported_s, agent.changed = now_s, False
+            outputs.statuses.append(agent_status(agent))
+
+
+def _advance(batch: Batch, scored: ScoredBatch) -> None:
+    """Brings the open episodes, and their agents, up to the last row that they had in this batch."""
+    present = batch.present
+    if not len(present):
+        return
+    starts, stops = batch.starts[present], batch.stops[present]
+    missing = np.add.reduceat(batch.missing, starts).tolist()
+    violation = np.add.reduceat(batch.violation, starts).tolist()
+    clock_resets = np.add.reduceat(batch.clock_reset.astype(np.int64), starts).tolist()
+    highest = np.maximum.reduceat(batch.progress, starts).tolist()
+    arrived_s = np.maximum.reduceat(batch.arrived_s, starts).tolist()
+    for i, (place, start, stop) in enumerate(zip(present.tolist(), starts.tolist(), stops.tolist(), strict=True)):
+        agent, state = batch.episodes[place].agent, batch.episodes[place].state
+        count, last = stop - start, stop - 1
+        if state.steps == 0:
+            state.started_s = float(batch.time_s[start])
+        state.last_step = int(batch.step[last])
+        state.last_time_s = float(batch.time_s[last])
+        state.last_clocked = bool(batch.clocked[last])
+        state.progress = float(batch.progress[last])
+        state.propositions = float(batch.propositions[last])
+        state.mode = batch.mode_names[batch.mode[last]]
+        state.steps += count
+        state.missing += missing[i]
+        state.violation += violation[i]
+        n_scored = int(scored.rows.stops[place] - scored.rows.starts[place])
+        state.unscored += count - n_scored
+        if n_scored:
+            _note_last_scored(state, scored, int(scored.rows.stops[place]) - 1)
+        agent.count(steps=count, missing_steps=missing[i], clock_resets=clock_resets[i])
+        agent.step_s = max(agent.step_s, arrived_s[i])
+        if highest[i] > state.highest_progress:
+            state.highest_progress = highest[i]
+            risen = start + int(batch.progress[start:stop].argmax())
+            agent.progress_s = max(agent.progress_s, float(batch.arrived_s[risen]))
+
+
+def _note_last_scored(state: OpenEpisode, scored: ScoredBatch, at: int) -> None:
+    rows, level = scored.rows, scored.intensity
+    state.scored = ScoredStep(
+        int(rows.step[at]),
+        rows.mode_names[rows.mode[at]],
+        float(rows.progress_before[at]),
+        float(rows.propositions_before[at]),
+    )
+    state.intensity = (
+        float(level.total[at]),
+        float(level.cognitive[at]),
+        float(level.physical[at]),
+        float(level.debt[at]),
+    )
+
+
+def _report_windows(episode: OpenEpisode, events: list[WindowEvent], outputs: TrackerOutputs) -> None:
+    for event in events:
+        number = episode.costs.windows
+        state: WindowState = "recovered" if event.closed else "open"
+        outputs.windows.append(window_reading(episode, number, state, event.cause, event.alarm_step, event.tally))
+        if event.closed:
+            episode.costs.add(event.tally)
 
 
 def window_state_at_end(outcome: Outcome) -> WindowState:
@@ -145,207 +311,3 @@ def _episode_status(episode: OpenEpisode) -> EpisodeStatus:
         window=episode.open_window(),
         beta_step=episode.stability.beta_step(),
     )
-
-
-def watch_progress(table: StepTable, admission: Admission) -> None:
-    """Note the broker's time of each agent's last new step, and of the last rise above an episode's highest progress.
-
-    Args:
-        table: the batch.
-        admission: which of its rows count; its agents and episodes are mutated.
-    """
-    order = admission.order
-    if not len(order):
-        return
-    arrived_s = np.array([table.frames[entry.frame].broker_time_s for entry in table.episodes])[table.episode[order]]
-    progress = table.progress[order]
-    starts = np.flatnonzero(run_begins(admission.slot))
-    highest = np.maximum.reduceat(progress, starts).tolist()
-    latest_s = np.maximum.reduceat(arrived_s, starts).tolist()
-    stops = [*starts[1:].tolist(), len(order)]
-    for start, stop, top, last_s in zip(starts.tolist(), stops, highest, latest_s, strict=True):
-        slot = admission.slots[admission.slot[start]]
-        agent, episode = slot.agent, slot.episode
-        agent.step_s = max(agent.step_s, last_s)
-        if top > episode.highest_progress:
-            episode.highest_progress = top
-            risen = start + int(progress[start:stop].argmax())
-            agent.progress_s = max(agent.progress_s, float(arrived_s[risen]))
-
-
-@dataclass(slots=True)
-class TrackerOutputs:
-    """What a call of the tracker found, in an order that is a function of the input."""
-
-    begun: list[EpisodeBegun] = field(default_factory=list)
-    windows: list[WindowReading] = field(default_factory=list)
-    summaries: list[EpisodeSummary] = field(default_factory=list)
-    statuses: list[AgentStatus] = field(default_factory=list)
-    contributions: list[EpisodeContribution] = field(default_factory=list)
-
-
-class EpisodeTracker:
-    """The reducer of step events. It holds settings only; all state is in the `TrackerState`s that it is given.
-
-    Args:
-        config: settings of the core.
-        model: values states; None for the mean returns by anchor that the baseline holds.
-    """
-
-    def __init__(self, config: ResilienceConfig, model: ValueModel | None = None) -> None:
-        self.config = config
-        self._model = model
-
-    def track(self, table: StepTable, states: Sequence[TrackerState], baseline: MaterialisedBaseline) -> TrackerOutputs:
-        """Take in a batch of frames.
-
-        Args:
-            table: the batch's rows, checked.
-            states: the bucket state of each of the table's frames (one object where frames share a bucket); mutated.
-            baseline: what to score by.
-        """
-        outputs = TrackerOutputs()
-        admission = admit(table, list(states), self.config)
-        watch_progress(table, admission)
-        rows = batch_rows(table, admission, baseline)
-        scored = score(rows, table.mode_names, admission, baseline)
-        outputs.begun += [episode_begun(slot.episode) for slot in admission.slots if slot.opened]
-        plain = walk_rows(rows, scored, table.mode_names, self.config.window)
-        events = [
-            self._walk_episode(slot, plain, int(start), int(stop), baseline)
-            for slot, start, stop in zip(admission.slots, scored.starts, scored.stops, strict=True)
-        ]
-        outside_windows = self.config.learn_from == "success"
-        learn(rows, table.mode_names, admission, events, baseline.grid, outside_windows)
-        for slot in admission.slots:
-            learning = slot.episode.learning
-            if learning is not None and len(learning.cells) > self.config.baseline.largest_family:
-                slot.episode.learning = None
-        model = self._model or AnchorValues(baseline)
-        advance_stability(rows, scored, table.mode_names, admission, baseline, model, self.config.stability)
-        _advance(rows, table.mode_names, admission, scored)
-        for slot, happened in zip(admission.slots, events, strict=True):
-            _report_windows(slot.episode, happened, outputs)
-            if slot.outcome is not None:
-                self._finish(slot, outputs)
-        for agent in admission.agents:
-            self._report_agent(agent, agent.seen_s, outputs)
-        return outputs
-
-    def close_idle(self, state: TrackerState, now_s: float) -> TrackerOutputs:
-        """Close the episodes that have been silent for longer than the idle timeout, and report what has changed.
-
-        Agents that have been silent for much longer are forgotten, so that the state stays as large as the fleet.
-
-        Args:
-            state: one bucket; mutated.
-            now_s: the present by the broker's clock, in seconds since the epoch.
-        """
-        outputs = TrackerOutputs()
-        for agent in list(state.agents.values()):
-            for episode in list(agent.open.values()):
-                if now_s - episode.seen_s > self.config.idle_timeout_s:
-                    forget_episode(agent, episode, self.config)
-                    agent.changed, agent.abandoned = True, not agent.open
-                    self._finish(Slot(agent, episode, "aborted"), outputs)
-            if agent.changed:
-                self._report_agent(agent, now_s, outputs)
-            elif not agent.open and now_s - agent.seen_s > self.config.forget_agent_s:
-                del state.agents[agent.agent]
-        return outputs
-
-    def _walk_episode(
-        self, slot: Slot, rows: WalkRows, start: int, stop: int, baseline: MaterialisedBaseline
-    ) -> list[WindowEvent]:
-        if start == stop:
-            return []
-        episode, config = slot.episode, self.config.window
-        family = baseline.families[episode.traits.family]
-        learning = episode.learning
-        if learning is not None:
-            learning.sums.run(rows, start, stop)
-        return walk(episode.detectors, rows, start, stop, config.alarm_bounds(family.bounds), config)
-
-    def _finish(self, slot: Slot, outputs: TrackerOutputs) -> None:
-        """Close what the end of an episode leaves open, and say how it went."""
-        episode, outcome = slot.episode, slot.outcome or "aborted"
-        window = episode.detectors.window
-        if window is not None:
-            number = episode.costs.windows
-            episode.costs.add(window.tally)
-            state = window_state_at_end(outcome)
-            outputs.windows.append(
-                window_reading(episode, number, state, window.cause, window.alarm_step, window.tally)
-            )
-            episode.detectors.window = None
-        if outcome == "aborted":
-            slot.agent.count(aborted_episodes=1)
-        ended_s = episode.last_time_s if slot.ended_s is None else slot.ended_s
-        outputs.summaries.append(episode_summary(episode, outcome, ended_s, slot.navigation))
-        if outcome == "success":
-            last_window = None if window is None else window.tally
-            learned = contribution(episode, last_window, calibrates=self.config.window.detector == "cusum")
-            if learned is not None:
-                outputs.contributions.append(learned)
-
-    def _report_agent(self, agent: AgentState, now_s: float, outputs: TrackerOutputs) -> None:
-        if now_s - agent.reported_s >= self.config.status_interval_s:
-            agent.reported_s, agent.changed = now_s, False
-            outputs.statuses.append(agent_status(agent))
-
-
-def _advance(rows: BatchRows, mode_names: list[str], admission: Admission, scored: ScoredRows) -> None:
-    """Bring the open episodes up to the last row that they had in this batch."""
-    if not len(rows.starts):
-        return
-    sums = {
-        name: np.add.reduceat(column, rows.starts).tolist()
-        for name, column in (
-            ("missing", rows.missing),
-            ("violation", rows.violation),
-            ("clock_resets", rows.clock_reset.astype(np.int64)),
-        )
-    }
-    lasts, counts = (rows.stops - 1).tolist(), (rows.stops - rows.starts).tolist()
-    for i, (last, count) in enumerate(zip(lasts, counts, strict=True)):
-        slot = admission.slots[rows.slot[last]]
-        episode = slot.episode
-        if episode.steps == 0:
-            episode.started_s = float(rows.time_s[last - count + 1])
-        episode.last_step = int(rows.step[last])
-        episode.last_time_s = float(rows.time_s[last])
-        episode.last_clocked = bool(rows.clocked[last])
-        episode.progress = float(rows.progress[last])
-        episode.propositions = float(rows.propositions[last])
-        episode.mode = mode_names[rows.mode[last]]
-        episode.steps += count
-        episode.missing += sums["missing"][i]
-        episode.violation += sums["violation"][i]
-        number = int(rows.slot[last])
-        start, stop = int(scored.starts[number]), int(scored.stops[number])
-        episode.unscored += count - (stop - start)
-        if start < stop:
-            level, at = scored.intensity, stop - 1
-            row = scored.at[at]
-            episode.scored = ScoredStep(
-                int(rows.step[row]),
-                mode_names[rows.mode[row]],
-                float(rows.progress_before[row]),
-                float(rows.propositions_before[row]),
-            )
-            episode.intensity = (
-                float(level.total[at]),
-                float(level.cognitive[at]),
-                float(level.physical[at]),
-                float(level.debt[at]),
-            )
-        slot.agent.count(steps=count, missing_steps=sums["missing"][i], clock_resets=sums["clock_resets"][i])
-
-
-def _report_windows(episode: OpenEpisode, events: list[WindowEvent], outputs: TrackerOutputs) -> None:
-    for event in events:
-        number = episode.costs.windows
-        state: WindowState = "recovered" if event.closed else "open"
-        outputs.windows.append(window_reading(episode, number, state, event.cause, event.alarm_step, event.tally))
-        if event.closed:
-            episode.costs.add(event.tally)
