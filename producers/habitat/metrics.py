@@ -1,8 +1,8 @@
 """Reads habitat-lab's metrics as they come: numpy scalars, dicts, images, NaN, and whatever a measure may hold.
 
 A measure that is missing, or whose value is no single number (an image, a tuple, a text, a string of keyframes), is
-passed over. NaN and infinity are told from that: a distance of infinity says that the goal cannot be reached, and such
-an episode must not teach anybody anything.
+passed over. NaN and infinity are kept apart from that: an infinite distance says that the goal cannot be reached, and
+nothing may be learned from such an episode.
 
 >>> reading = read_metrics({"distance_to_goal": np.float32(2.5), "collisions": {"count": 3, "is_collision": True}})
 >>> reading.distance_m, reading.collided, reading.success
@@ -47,14 +47,14 @@ class HabitatReading:
 
     Attributes:
         progress: reads the progress, in [0, 1], from the metrics; None takes the task's own measures, see
-            `habitat_signals`.
+            `signals`.
         success_measure: the metric that says success, where it is none of `SUCCESS_KEYS`.
         clearance_m: how near an obstacle is a risk, m; 0 leaves clearance out.
         collision_risk: the risk load of a collision.
         force_unit_n: the force on the robot that counts as a risk load of 1, N.
         success_distance_m: for a bare simulator: within this distance, m, a stop is a success.
         simulated_time: whether a cycle lasts as long as the simulator's clock says, in place of the computer's.
-        mode: says the mode of an action's name; None takes `habitat_actions.mode_of`.
+        mode: says the mode of an action's name; None takes `signals.mode_of`.
     """
 
     progress: Callable[[Mapping[str, Any]], Any] | None = None

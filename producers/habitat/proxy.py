@@ -11,7 +11,7 @@ from springback.producers.habitat.metrics import number_of
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, HabitatReporter
 
 NOTE_KEY = "springback"
-"""Where a disturbance tells of itself in a Gym-style step's info: `traits` of the header and `feedback` of the step."""
+"""The key of a disturbance's note in a Gym-style step's info: `traits` of the header and `feedback` of the step."""
 
 
 class HabitatProxy:
@@ -70,7 +70,7 @@ class WatchedEnv(HabitatProxy):
         self._reporter.expect(traits)
 
     def report(self, **signals: Any) -> None:
-        """Adds what the agent itself knows of the step that it is about to take; it goes before what is read.
+        """Adds what the agent itself knows of the step that it is about to take; it overrides what is read.
 
         Raises:
             SignalError: a signal is not known.

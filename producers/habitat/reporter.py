@@ -2,10 +2,10 @@
 
 An episode begins with its first step, since environments that reset themselves name episodes that are never taken.
 
-An episode that is unfit (`EpisodeSignals.fault`: a distance of NaN or infinity, say) is quarantined: its steps go out
+An episode that is unfit (`EpisodeSignals.fault`: a distance of NaN or infinity, say) is quarantined. Its steps go out
 with progress NaN and the fault as feedback, so that the worker rejects each of them with a reason, counts it and keeps
-it with the dead letters; it is no reference; and it ends as aborted, so no baseline learns from it and no mean counts
-it. `report` counts it here.
+it with the dead letters. It is no reference, and it ends as aborted, so that no baseline learns from it and no mean
+counts it. `HabitatReport` counts it here.
 """
 
 import math
@@ -24,7 +24,7 @@ from springback.producers.habitat.signals import NO_PROGRESS, ActionWord, Episod
 
 SCENE_FOLDER = "scene_datasets/"
 MOST_TASKS = 100_000
-"""Tasks that are remembered to tell a repetition by; beyond, every episode's id carries its number."""
+"""Tasks that are remembered, to notice a repetition; beyond that, every episode's id carries its number."""
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class HabitatReporter:
         self._next_traits = dict(traits)
 
     def add(self, signals: Mapping[str, Any]) -> None:
-        """Adds what the agent itself knows of the step that it is about to take; it goes before what is read.
+        """Adds what the agent itself knows of the step that it is about to take; it overrides what is read.
 
         Raises:
             SignalError: a signal is not known.
@@ -177,8 +177,8 @@ class HabitatReporter:
         if self._signals.fault == NO_PROGRESS and not self.report.steps:
             message = (
                 "no progress at the first step: the metrics have no distance to the goal, no share of the task, no "
-                "sub-goals and no success; add one of habitat-lab's measures to the task's measurements, or say how it "
-                "is read, for instance HabitatReading(progress=lambda metrics: metrics['my_measure'])"
+                "sub-goals and no success; add one of habitat-lab's measures to the task's measurements, or say how to "
+                "read it, for instance HabitatReading(progress=lambda metrics: metrics['my_measure'])"
             )
             raise SignalError(message)
         self._count_fault(fault)
@@ -195,8 +195,8 @@ class HabitatReporter:
         """Ends the running episode by what its last step said.
 
         Args:
-            timed_out: whether a limit ended it; None where that is not known: then by the number of steps, and
-                without a known limit by whether anything else could have ended it.
+            timed_out: whether a limit ended it; where it is None, the number of steps tells, or, without a known
+                limit, whether anything else could have ended it.
         """
         if self._signals is not None:
             self.finish(self._outcome(self._signals, timed_out))

@@ -1,4 +1,4 @@
-"""From Habitat's readings to the signals of an episode, step by step. Pure: no clock, no simulator. All of it is ours.
+"""From Habitat's actions and metrics to the signals of an episode, step by step. Pure: no clock, no simulator; ours.
 
 - **progress**: the caller's own reading, else the task's share (PARTNR's percent complete), else the share of its
   sub-goals (with the way of the objects to their places where that is measured), else 1 - distance / the
@@ -8,11 +8,10 @@
   with c = `clearance_m`, `collision_risk` per collision, and the force that the step has added, in `force_unit_n`.
 - **travel**: the way that the action led. **retries**: 1 for an action that collided, or that left the pose as it was
   though it is one that moves.
+- **action** and **mode**: the action's name, and the mode of execution that its words stand for.
 
 A distance or a share that is NaN, infinite or negative, or no progress at all, makes the whole episode unfit, from that
-step on: see `fault`.
-
-What an action of Habitat is called, and which mode of execution it stands for.
+step on: see `EpisodeSignals.fault`.
 """
 
 import math
@@ -27,6 +26,11 @@ from springback.producers.habitat.metrics import HabitatReading, TaskReading
 NAVIGATION_ACTIONS = ("stop", "move_forward", "turn_left", "turn_right", "look_up", "look_down")
 """The order in which habitat-lab's own navigation tasks number their actions."""
 
+NO_PROGRESS = "nothing says the progress"
+
+UNMOVED = 1e-6
+"""A pose that changes by less, in m or in a quaternion's part, has not changed."""
+
 _MODE_OF_WORD = {
     **dict.fromkeys(("stop", "done"), "stop"),
     **dict.fromkeys(
@@ -38,6 +42,7 @@ _MODE_OF_WORD = {
     **dict.fromkeys(("turn", "left", "right", "rotate"), "turn"),
     **dict.fromkeys(("move", "forward", "backward", "navigate", "nav", "base", "velocity", "explore"), "navigate"),
 }
+
 _ORDER = tuple(dict.fromkeys(_MODE_OF_WORD.values()))
 
 
@@ -109,11 +114,6 @@ def _name(action: Any, name_of: Callable[[int], str | None] | None) -> str:
     return ""
 
 
-NO_PROGRESS = "nothing says the progress"
-UNMOVED = 1e-6
-"""A pose that changes by less, in m or in a quaternion's part, has not changed."""
-
-
 @dataclass(frozen=True, slots=True)
 class Pose:
     """Where an agent is.
@@ -178,9 +178,7 @@ class EpisodeSignals:
             word: the action.
             pose: where the agent is after the step; None where that is not known.
             clearance_m: distance to the nearest obstacle, m.
-            before: where it was when its action came, which is not its last pose if something pushed it in between; by
-                default that.
-
+            before: where it was when its action came, if that is not its last pose because something has pushed it.
         """
         self._recover_start(found)
         self._check("the distance to the goal", found.distance_m)
@@ -218,7 +216,7 @@ class EpisodeSignals:
         }
 
     def _recover_start(self, found: TaskReading) -> None:
-        """Where nobody could ask at the start: the first step's distance, and what the step took off, tell of it."""
+        """Where the start could not be asked, takes it from the first step's distance and what the step took off it."""
         if self.steps or self._asked:
             return
         if self._start_m is None and found.distance_m is not None:

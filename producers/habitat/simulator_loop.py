@@ -1,4 +1,4 @@
-"""A bare `habitat_sim.Simulator` as a producer: it knows of no episodes and no goals, so the loop says them.
+"""A bare `habitat_sim.Simulator` as a producer: it knows no episodes and no goals, so the agent's loop says them.
 
     loop = watch(simulator, emitter, family="navigation")
     loop.begin_episode(goals=[goal], scene="house_a.glb", episode="12")
@@ -22,7 +22,7 @@ from springback.producers.habitat.world import clearance_m, geodesic_m, pose_of
 class SimulatorLoop(WatchedEnv):
     """A simulator whose episodes are reported.
 
-    A `reset` in the midst of an episode ends it as aborted. The step limit that `watch` was given ends it as timeout.
+    A `reset` in the middle of an episode ends it as aborted; the step limit that `watch` was given ends it as timeout.
     """
 
     _own = WatchedEnv._own | {"_goals", "_agent_id"}

@@ -4,8 +4,8 @@
     env = watch(habitat.Env(config), emitter, family="pointnav")
 
 `watch` takes a `habitat.Env`, habitat-lab's Gym-style environments (`habitat.gym.make_gym_from_config`, an `RLEnv`),
-its `VectorEnv`, and a bare `habitat_sim.Simulator`. What it gives back is used as before. What each signal is read
-from stands in `habitat_signals` and `habitat_metrics`. Neither habitat-lab nor habitat-sim is imported here.
+its `VectorEnv`, and a bare `habitat_sim.Simulator`, and gives back what is used in its place. What each signal is read
+from stands in `signals` and `metrics`. Neither habitat-lab nor habitat-sim is imported here.
 """
 
 import time
@@ -36,10 +36,7 @@ def watch(
     timer: Callable[[], float] = time.perf_counter,
     **traits: Any,
 ) -> Any:
-    """Has all episodes of a Habitat environment reported; nothing of what the environment does changes.
-
-    Returns a `WatchedHabitatEnv`, a `WatchedGymEnv`, a `WatchedVectorEnv` or a `SimulatorLoop`, to be used in place of
-    the environment.
+    """Has all episodes of a Habitat environment reported, and changes nothing of what the environment does.
 
     Args:
         env: a `habitat.Env`, a Gym-style environment of habitat-lab, a `VectorEnv` or a `habitat_sim.Simulator`.
@@ -53,6 +50,10 @@ def watch(
         clock: gives the instant of a step, s UTC epoch; the emitter's own clock by default.
         timer: measures planning time, s.
         **traits: other fields of `EpisodeHeader` that hold for every episode, such as `method` or `version`.
+
+    Returns:
+        A `WatchedHabitatEnv`, a `WatchedGymEnv`, a `WatchedVectorEnv` or a `SimulatorLoop`, to be used in place of the
+        environment.
 
     Raises:
         TypeError: it is none of these.

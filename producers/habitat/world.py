@@ -18,6 +18,8 @@ _HOW = {
     "habitat": "pip install habitat-lab",
 }
 
+_WAYS_TO_THE_NEXT = ("env", "gym_env")
+
 
 class MissingHabitatError(ProducerError, ImportError):
     """habitat-sim or habitat-lab is not installed.
@@ -42,9 +44,6 @@ def import_habitat(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingHabitatError(module, error) from error
-
-
-_WAYS_TO_THE_NEXT = ("env", "gym_env")
 
 
 def pose_of(sim: Any, agent_id: int = 0) -> Pose:

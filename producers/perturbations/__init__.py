@@ -1,1 +1,1 @@
-"""What a stress severity means: parameters of perturbations, without any simulator."""
+"""What a stress severity means as parameters of perturbations, and what disturbs Habitat by them."""

@@ -2,9 +2,9 @@
 
     env = watch(disturbed(habitat.Env(config), severity=0.4, seed=7), emitter, family="pointnav")
 
-It goes inside of `watch`, so that planning is timed and actions are told as the agent meant them. Each episode's header
-then carries stress, perturbation and magnitude, and each step's feedback says what acted on it: the first of them is
-the onset. For a vector, disturb each environment where it is made. It imports nothing of Habitat.
+It goes inside of `watch`, so that planning is timed and actions are reported as the agent meant them. Each episode's
+header then carries stress, perturbation and magnitude, and each step's feedback says what acted on it, the first time
+as the onset. For a vector, disturb each environment where it is made. It imports nothing of Habitat.
 
 What is disturbed is habitat-lab's navigation (a goal with a position, an agent that is a pose) or a bare simulator.
 """
@@ -101,9 +101,9 @@ class _Disturbed(HabitatProxy):
 class DisturbedEnv(_Disturbed):
     """A `habitat.Env`, or a Gym-style environment around one, that is disturbed.
 
-    A dropped action takes no step of the environment, so none of its step limit: the observation before it is given
-    again with fresh images, the measures are taken anew. Behind Gym the very first action is never dropped: only a step
-    that was taken tells whether steps have four parts or five.
+    A dropped action takes no step of the environment, and nothing of its step limit: the last observation is given
+    again with fresh images, and the measures are taken anew. Behind Gym the very first action is never dropped: only a
+    step that was taken tells whether steps have four parts or five.
     """
 
     _own = _Disturbed._own | {"_core", "_observations", "_goals", "_parts"}

@@ -1,7 +1,7 @@
-"""What a severity from 0 to 1 does to a navigating robot, and the seeded dice that say when. No simulator in here.
+"""What a severity from 0 to 1 does to a navigating robot, and the seeded dice that say when; without a simulator.
 
 The probabilities and sizes are those of our recorded Habitat runs. They rise in proportion to the severity, and each
-kind has dice of its own that are thrown once a step: so of two runs of one task, the harsher has all the drops and
+kind has dice of its own that are thrown once a step. So of two runs of one task, the harsher has all the drops and
 kicks of the milder at the same steps, and more.
 
 >>> dice = NavigationDice(1.0, seed=3)
@@ -140,7 +140,7 @@ class NavigationDice:
 
     @property
     def places(self) -> np.random.Generator:
-        """The generator for places and pixels, of which nobody knows how many are asked for."""
+        """The generator for places and pixels; how many numbers they take differs from run to run."""
         return self._episode.dice["places"]
 
     def traits(self) -> dict[str, Any]:
