@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from springback.deploy.broker_process import free_port
-from tests.house import ROOT
+from tests.house import DATA, ROOT
 
 # Only a part of it starts a broker; but building and installing is nothing for the inner loop either.
 pytestmark = pytest.mark.broker
@@ -100,9 +100,7 @@ class Installation:
     def __init__(self, folder: Path, archive: Path) -> None:
         self.bin = folder / "env" / "bin"
         venv.create(folder / "env", with_pip=False, symlinks=True)
-        python = str(self.bin / "python")
-        options = ["--no-deps", "--no-index", "--no-compile"]
-        run([*PIP, "--python", python, "install", *options, str(archive)], folder)
+        self.install(archive)
         (site_packages,) = (folder / "env" / "lib").glob("python*/site-packages")
         (site_packages / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
         self.folder = folder / "work"
@@ -111,6 +109,10 @@ class Installation:
             (self.folder / name / "__init__.py").write_text(f'raise RuntimeError("this is the user\'s own {name}")\n')
         (self.folder / "agent.py").write_text(PRODUCER)
         self.site_packages = site_packages
+
+    def install(self, archive: Path) -> None:
+        options = ["--no-deps", "--no-index", "--no-compile", "--no-build-isolation"]
+        run([*PIP, "--python", str(self.bin / "python"), "install", *options, str(archive)], archive.parent)
 
     def python(self, *arguments: str, **variables: str) -> str:
         return run([str(self.bin / "python"), *arguments], self.folder, **variables)
@@ -214,3 +216,43 @@ def test_a_worker_counts_what_the_agent_sends(installed: Installation, stack: tu
             return
         assert time.monotonic() < deadline_s, page
         time.sleep(0.1)
+
+
+TOY_LOG = """TOYLOG 1
+{"time": 1.0, "done": 0.5}
+{"time": 2.0, "done": 1.0}
+"""
+TOY_MAPPING = """
+agent = "toy-1"
+[header]
+family = "toys"
+[step]
+cycle_s = 1.0
+[signals]
+progress = { field = "done" }
+[episode]
+gap_s = 30
+"""
+
+
+@pytest.fixture(scope="module")
+def extended(archives: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """springback with a third party's package, which adds what it has by entry points."""
+    folder = tmp_path_factory.mktemp("extended")
+    installation = Installation(folder, archives["wheel"])
+    shutil.copytree(DATA / "toy_plugin", folder / "toys")
+    installation.install(folder / "toys")
+    return installation
+
+
+def test_what_a_third_party_adds_is_listed(extended: Installation) -> None:
+    said = extended.springback("sources")
+    assert re.search(r"toylog .*recording .*acme-toys .*logs of toys", said)
+    assert "Value models: anchor (springback), hopeful (acme-toys)" in said
+
+
+def test_a_third_partys_format_and_value_model_are_used(extended: Installation) -> None:
+    (extended.folder / "run.toylog").write_text(TOY_LOG)
+    (extended.folder / "toys.toml").write_text(TOY_MAPPING)
+    said = extended.springback("evaluate", "--mapping", "toys.toml", "--value-model", "hopeful", "run.toylog")
+    assert "toys" in said

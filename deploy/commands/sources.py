@@ -4,7 +4,7 @@ import typer
 
 
 def sources() -> None:
-    """List all sources of steps: wrappers of environments, live bridges and recording formats.
+    """List all sources of steps: wrappers of environments, live bridges and recording formats; mappings; value models.
 
     Each line says which package brings it, whether what it needs is installed, and how to install it. Bridges run by
     `springback bridge`, recordings are read by `springback evaluate` and `springback replay`.
@@ -17,6 +17,7 @@ def sources() -> None:
 
     from springback.producers.mapping.signal_mapping import shipped_mappings
     from springback.producers.sources import registry
+    from springback.stream_processors.value_models import named_value_models
 
     names = (Column(name, no_wrap=True) for name in ("source", "kind", "from"))
     table = Table(*names, "what it is", "installed")
@@ -25,6 +26,9 @@ def sources() -> None:
         installed = f"no: {', '.join(source.missing)}; {source.how_to_install}" if source.missing else "yes"
         table.add_row(*map(escape, (source.name, source.kind, source.distribution, source.about, installed)))
     Console().print(table)
-    for fault in known.faults:
-        typer.echo(f"{fault}", err=True)
     typer.echo(f"Mappings that come with springback: {', '.join(shipped_mappings())}")
+    models = named_value_models()
+    named = (f"{name} ({distribution})" for name, distribution in models.distributions.items())
+    typer.echo(f"Value models: {', '.join(named)}")
+    for fault in (*known.faults, *models.faults):
+        typer.echo(f"{fault}", err=True)
