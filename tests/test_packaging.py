@@ -75,7 +75,7 @@ def test_without_the_command_line_extra_it_says_what_to_install() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["schema"], ["sources"], ["worker", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["schema"], ["worker", "--help"]])
 def test_the_command_line_needs_no_other_extra(arguments: list[str]) -> None:
     done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, *arguments)
     assert done.returncode == 0, done.stderr
