@@ -42,6 +42,7 @@ EXTRA_OF_PACKAGE: Final = {
     "rich": "cli",
     "rosbags": "recordings",
     "scipy": "cli",
+    "sklearn": "fit",
     "starlette": "live",
     "typer": "cli",
     "uvicorn": "live",

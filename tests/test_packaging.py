@@ -95,6 +95,7 @@ def test_recordings_are_evaluated_with_the_command_line_extra_alone() -> None:
         ("topics", "sinks"),
         ("live", "live"),
         (f"compare --baseline 1 --candidate 2 {RECORDING}", "cli"),  # it wants scipy
+        (f"fit-value --out never.value {RECORDING}", "fit"),
     ],
 )
 def test_a_part_without_its_extra_says_what_to_install(command: str, extra: str) -> None:

@@ -1,25 +1,26 @@
 """Fitting a value network to recorded episodes by TD(lambda).
 
-In each epoch the lambda-returns of all steps are worked out backwards from the network's own values,
+In each epoch the lambda-returns of all steps are worked out backwards from the values so far,
 G_t = r_t + gamma ((1 - lambda) V(s_{t+1}) + lambda G_{t+1}), nothing after an episode's end, and are the targets of one
-pass of least squares by Adam. Episodes held out say when to stop. Everything is a function of the seed.
-
-Recorded episodes as a value model learns from them: states and shaped rewards, step by step.
+pass of least squares by Adam, in scikit-learn's MLPRegressor. The first values are the mean return. Episodes held out
+say when to stop. Everything is a function of the seed. The paper leaves the value function open; this fit is ours.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from sklearn.neural_network import MLPRegressor  # type: ignore[import-untyped]
 
 from springback.producers.contract.frame import StepFrame
 from springback.stream_processors.errors import StreamError
 from springback.stream_processors.intake.validation import tabulate
 from springback.stream_processors.offline.evaluation import arrivals
-from springback.stream_processors.resilience.anchor import Bools, Floats, Ints
+from springback.stream_processors.resilience.anchor import Bools, Floats
 from springback.stream_processors.resilience.baseline.estimates import materialise
 from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
@@ -34,6 +35,8 @@ from springback.stream_processors.resilience.stability.value_function import (
 from springback.stream_processors.resilience.tracking.admission import admit_rows
 from springback.stream_processors.resilience.tracking.scoring import score
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
+
+LEAST_EPISODES = 5
 
 
 class RewardTrajectory(NamedTuple):
@@ -87,10 +90,6 @@ def _part(states: StateFeatures, own: slice) -> StateFeatures:
     )
 
 
-_ADAM_MEAN, _ADAM_SQUARE, _ADAM_EPSILON = 0.9, 0.999, 1e-8
-LEAST_EPISODES = 5
-
-
 class ValueFittingError(StreamError, ValueError):
     """There is too little to fit a network to."""
 
@@ -104,7 +103,7 @@ class FittingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         trace: lambda.
         epochs: at most so many passes.
         patience: epochs without a better held-out error after which it stops.
-        batch: steps per step of Adam.
+        batch: recorded steps per step of Adam.
         learning_rate: of Adam.
         held_out: share of the episodes that are not learned from.
         seed: of the first weights, of what is held out and of the order of steps.
@@ -122,7 +121,7 @@ class FittingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class EpochErrors(NamedTuple):
-    """Root mean square difference of values and discounted returns after an epoch; `epoch` 0 is before the first."""
+    """Root mean square difference of values and discounted returns after an epoch; `epoch` 0 is the mean return."""
 
     epoch: int
     train: float
@@ -149,41 +148,17 @@ class FittedValue:
     held_out_episodes: int
 
 
-@dataclass(slots=True)
-class _Adam:
-    """Adam's running moments of each parameter."""
-
-    parameters: list[Floats]
-    rate: float
-    steps: int = 0
-    means: list[Floats] = field(default_factory=list)
-    squares: list[Floats] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.means = [np.zeros_like(parameter) for parameter in self.parameters]
-        self.squares = [np.zeros_like(parameter) for parameter in self.parameters]
-
-    def step(self, gradients: list[Floats]) -> None:
-        """Move every parameter, in place."""
-        self.steps += 1
-        unbias = np.sqrt(1.0 - _ADAM_SQUARE**self.steps) / (1.0 - _ADAM_MEAN**self.steps)
-        for parameter, gradient, mean, square in zip(self.parameters, gradients, self.means, self.squares, strict=True):
-            mean += (1.0 - _ADAM_MEAN) * (gradient - mean)
-            square += (1.0 - _ADAM_SQUARE) * (gradient * gradient - square)
-            parameter -= self.rate * unbias * mean / (np.sqrt(square) + _ADAM_EPSILON)
-
-
 def fit_value(
     trajectories: Sequence[RewardTrajectory],
     config: FittingConfig,
     on_epoch: Callable[[EpochErrors], None] | None = None,
 ) -> FittedValue:
-    """Fit a network to the trajectories.
+    """Fits a network to the trajectories.
 
     Args:
         trajectories: recorded episodes; `reward_trajectories` gives the clean ones.
         config: settings.
-        on_epoch: told the errors after each epoch.
+        on_epoch: called with the errors after each epoch.
 
     Raises:
         ValueFittingError: there are too few episodes.
@@ -195,44 +170,39 @@ def fit_value(
     rng = np.random.default_rng(config.seed)
     held = _held_out(whole, config.held_out, rng)
     train = [trajectory for i, trajectory in enumerate(whole) if i not in held]
-    network = _first_network(train, config, rng)
-    learned, checked = _Steps(train, network), _Steps([whole[i] for i in sorted(held)], network)
+    blank = _blank_network(train, config.hidden)
+    learned, checked = _Steps(train, blank), _Steps([whole[i] for i in sorted(held)], blank)
     returns = learned.lambda_returns(learned.rewards, config.discount, 1.0)
     checked_returns = checked.lambda_returns(checked.rewards, config.discount, 1.0)
-    adam = _Adam([array for layer in network.layers for array in layer], config.learning_rate)
+    mean, scale = float(returns.mean()), float(returns.std()) or 1.0
+    regressor = MLPRegressor(
+        hidden_layer_sizes=config.hidden,
+        activation="tanh",
+        solver="adam",
+        alpha=0.0,
+        batch_size=min(config.batch, len(returns)),
+        learning_rate_init=config.learning_rate,
+        # A generator and no number, or every pass would take the steps in one and the same order.
+        random_state=np.random.RandomState(rng.integers(2**32)),
+    )
+    values, checked_values = np.full_like(returns, mean), np.full_like(checked_returns, mean)
     errors: list[EpochErrors] = []
-    best, kept = EpochErrors(0, np.inf, np.inf), network.layers
+    best, kept = EpochErrors(0, np.inf, np.inf), blank.layers
     for epoch in range(config.epochs + 1):
-        values = learned.values(network)
-        errors.append(EpochErrors(epoch, _rms(values - returns), _rms(checked.values(network) - checked_returns)))
+        if epoch:
+            targets = learned.lambda_returns(values, config.discount, config.trace)
+            _pass(regressor, learned.inputs, (targets - mean) / scale)
+            values = mean + scale * regressor.predict(learned.inputs)
+            checked_values = mean + scale * regressor.predict(checked.inputs)
+        errors.append(EpochErrors(epoch, _rms(values - returns), _rms(checked_values - checked_returns)))
         if on_epoch is not None:
             on_epoch(errors[-1])
         if errors[-1].held_out < best.held_out:
-            best, kept = errors[-1], tuple(Layer(layer.weights.copy(), layer.bias.copy()) for layer in network.layers)
+            best, kept = errors[-1], _layers(regressor) if epoch else blank.layers
         if epoch - best.epoch >= config.patience:
             break
-        targets = learned.lambda_returns(values, config.discount, config.trace)
-        _pass(network, adam, learned.inputs, targets, rng.permutation(len(targets)), config.batch)
-    fitted = NetworkValues(network.families, network.modes, kept, network.mean, network.scale)
-    return FittedValue(fitted, errors, best, _rms(checked_returns - returns.mean()), len(train), len(held))
-
-
-def loss_and_gradients(layers: Sequence[Layer], inputs: Floats, targets: Floats) -> tuple[float, list[Floats]]:
-    """Half the mean squared error of a network's output, and its gradient by each weight and bias, layer by layer.
-
-    Shape: inputs (n, width), targets (n,) in the units of the bare output.
-    """
-    activations = [inputs]
-    for layer in layers[:-1]:
-        activations.append(np.tanh(activations[-1] @ layer.weights + layer.bias))
-    off = activations[-1] @ layers[-1].weights + layers[-1].bias - targets[:, None]
-    gradients: list[Floats] = []
-    back = off / len(targets)
-    for number in range(len(layers) - 1, -1, -1):
-        gradients[:0] = [activations[number].T @ back, back.sum(axis=0)]
-        if number:
-            back = (back @ layers[number].weights.T) * (1.0 - activations[number] ** 2)
-    return 0.5 * float((off**2).mean()), gradients
+    fitted = NetworkValues(blank.families, blank.modes, kept, mean, scale)
+    return FittedValue(fitted, errors, best, errors[0].held_out, len(train), len(held))
 
 
 class _Steps:
@@ -243,13 +213,6 @@ class _Steps:
         self.rewards = np.concatenate([trajectory.rewards for trajectory in trajectories])
         self.last = np.zeros(len(self.rewards), dtype=bool)
         self.last[np.cumsum([len(trajectory.rewards) for trajectory in trajectories]) - 1] = True
-
-    def values(self, network: NetworkValues) -> Floats:
-        below = self.inputs
-        for layer in network.layers[:-1]:
-            below = np.tanh(below @ layer.weights + layer.bias)
-        output = below @ network.layers[-1].weights + network.layers[-1].bias
-        return np.asarray(network.mean + network.scale * output[:, 0])
 
     def lambda_returns(self, values: Floats, discount: float, trace: float) -> Floats:
         return lambda_returns(self.rewards, values, self.last, discount, trace)
@@ -284,24 +247,32 @@ def _held_out(whole: Sequence[RewardTrajectory], share: float, rng: np.random.Ge
     return {i for own in of_family.values() for i in own[: min(max(1, round(share * len(own))), len(own) - 1)]}
 
 
-def _first_network(train: Sequence[RewardTrajectory], config: FittingConfig, rng: np.random.Generator) -> NetworkValues:
+def _blank_network(train: Sequence[RewardTrajectory], hidden: Sequence[int]) -> NetworkValues:
+    """A network of the right shape for these families and modes, that gives 0."""
     families = tuple(sorted({t.states.families[code] for t in train for code in np.unique(t.states.family)}))
     modes = tuple(sorted({t.states.modes[code] for t in train for code in np.unique(t.states.mode)}))
-    widths = (input_width(families, modes), *config.hidden, 1)
-    layers = tuple(
-        Layer(rng.normal(scale=np.sqrt(1.0 / below), size=(below, above)), np.zeros(above))
-        for below, above in pairwise(widths)
-    )
-    steps = _Steps(train, NetworkValues(families, modes, layers, 0.0, 1.0))
-    returns = steps.lambda_returns(steps.rewards, config.discount, 1.0)
-    return NetworkValues(families, modes, layers, float(returns.mean()), float(returns.std()) or 1.0)
+    widths = (input_width(families, modes), *hidden, 1)
+    layers = tuple(Layer(np.zeros((below, above)), np.zeros(above)) for below, above in pairwise(widths))
+    return NetworkValues(families, modes, layers, 0.0, 1.0)
 
 
-def _pass(network: NetworkValues, adam: _Adam, inputs: Floats, targets: Floats, order: Ints, batch: int) -> None:
-    scaled = (targets - network.mean) / network.scale
-    for start in range(0, len(order), batch):
-        chosen = order[start : start + batch]
-        adam.step(loss_and_gradients(network.layers, inputs[chosen], scaled[chosen])[1])
+def _pass(regressor: MLPRegressor, inputs: Floats, targets: Floats) -> None:
+    """Learns once from all steps, in a random order.
+
+    Raises:
+        KeyboardInterrupt: the user has stopped it, of which scikit-learn only warns.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Training interrupted by user")
+        regressor.partial_fit(inputs, targets)
+    if not regressor.n_iter_:
+        raise KeyboardInterrupt
+
+
+def _layers(regressor: MLPRegressor) -> tuple[Layer, ...]:
+    """A copy of its weights, which the next pass changes in place."""
+    pairs = zip(regressor.coefs_, regressor.intercepts_, strict=True)
+    return tuple(Layer(weights.copy(), bias.copy()) for weights, bias in pairs)
 
 
 def _rms(differences: Floats) -> float:

@@ -50,6 +50,8 @@ def fit_value(
 
     Example: springback fit-value --out clean.value monday.frames.jsonl.gz
     """
+    # Asked for first: the extra that is named for it brings what the others want, too.
+    import sklearn  # type: ignore[import-untyped] # noqa: F401
     from rich.console import Console
     from rich.progress import Progress
 
