@@ -8,9 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
-from springback.sinks.fleet.agents import AgentBoard
-from springback.sinks.fleet.families import FamilyBoard
-from springback.sinks.fleet.fold import ReadingFold
+from springback.sinks.fleet.fleet_series import FleetSeries
 from springback.sinks.fleet.labels import OTHER_VALUE, LabelBound, clean_label_value
 from springback.sinks.fleet.series import Labels, MetricSeries
 from springback.sinks.fleet.series_bounds import SINKS, TOPICS, SeriesBounds
@@ -52,28 +50,12 @@ class PrometheusSink:
         self._partitions = bounds.partitions
         self._topics = LabelBound(TOPICS)
         self._sinks = LabelBound(SINKS)
-        self._agents = AgentBoard(
-            self._series,
-            cap=bounds.agents,
-            ttl_s=bounds.agent_ttl_s,
-            lost_ttl_s=bounds.lost_ttl_s,
-            remembered=bounds.remembered_agents,
-            times=times,
-        )
-        self._fold = ReadingFold(
-            self._series,
-            self._agents,
-            FamilyBoard(self._series, cap=bounds.groups, remembered=bounds.remembered_families),
-            group_cap=bounds.groups,
-            reason_cap=bounds.reasons,
-            remembered=bounds.remembered,
-        )
+        self._fleet = FleetSeries(self._series, bounds, times)
         self._series.set(
             own_metrics.EXPORTER, 1, clean_label_value(version), clean_label_value(str(READING_SCHEMA_VERSION))
         )
         self._series.set(own_metrics.CAUGHT_UP, 0)
         self._series.set(own_metrics.BROKER_REACHABLE, 0)
-        self._caught_up = False
         registry.register(self)
 
     @property
@@ -84,12 +66,12 @@ class PrometheusSink:
     def write(self, reading: Reading) -> None:
         """Fold one reading into the series."""
         with self._lock:
-            self._fold.fold(reading, self._clock())
+            self._fleet.take(reading, self._clock())
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
         """Count that something could not be used."""
         with self._lock:
-            self._fold.fold_dead_letter(letter)
+            self._fleet.take_dead_letter(letter)
 
     def flush(self) -> None:
         """There is nothing to do: the page is computed when it is asked for."""
@@ -110,12 +92,12 @@ class PrometheusSink:
     @property
     def ready(self) -> bool:
         """Whether the page shows the folded series."""
-        return self._caught_up
+        return self._fleet.fleet.sight.caught_up
 
     def caught_up(self) -> None:
         """Show the folded series from now on."""
         with self._lock:
-            self._caught_up = True
+            self._fleet.fleet.sight.caught_up = True
             self._series.set(own_metrics.CAUGHT_UP, 1)
 
     def show_frames_behind(self, behind: Mapping[int, int]) -> None:
@@ -127,14 +109,14 @@ class PrometheusSink:
         with self._lock:
             self._series.set(own_metrics.BROKER_REACHABLE, 1)
             self._series.replace(FRAMES_BEHIND, values)
-            self._agents.broker_answered(sum(behind.values()), self._clock())
+            self._fleet.fleet.sight.show_frames_behind(behind, self._clock())
 
     def show_broker_away(self) -> None:
         """Show that the broker does not answer, and no longer what it last said: what agents do is unknown."""
         with self._lock:
             self._series.set(own_metrics.BROKER_REACHABLE, 0)
             self._series.replace(FRAMES_BEHIND, {})
-            self._agents.broker_away(self._clock())
+            self._fleet.fleet.sight.show_broker_away(self._clock())
 
     def describe(self) -> Iterator[Metric]:
         """The metrics without their series, by which the registry sees clashes of names."""
@@ -143,7 +125,7 @@ class PrometheusSink:
     def collect(self) -> Iterator[Metric]:
         """The page as of now."""
         with self._lock:
-            if not self._caught_up:
+            if not self.ready:
                 return iter(list(self._series.families(EXPORTER_METRICS)))
-            self._fold.publish(self._clock())
+            self._fleet.publish(self._clock())
             return iter(list(self._series.families()))

@@ -1,6 +1,6 @@
-"""What is remembered of one agent: its latest status, how long it does what, its last minutes, its last windows.
+"""What the page remembers of one agent beyond its state: its latest status, its last minutes, its last windows.
 
-The last minutes of one agent: what its statuses said, one sample each, in bounded memory.
+The last minutes are what its statuses said, one sample each, in bounded memory.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from springback.sinks.fleet.agent_state import AgentActivity
-from springback.sinks.fleet.labels import LabelValue
-from springback.sinks.fleet.memory import BoundedMemory, fingerprint
+from springback.sinks.fleet.fleet_state import AgentState, WindowPlace
 from springback.stream_processors.resilience.readings import (
     AgentStatus,
     EpisodeKey,
@@ -25,6 +23,7 @@ from springback.stream_processors.resilience.readings import (
 HISTORY_SAMPLES = 240
 """Samples of one agent, of which there is at most one a second. 56 bytes each."""
 
+WINDOWS_OF_AN_AGENT = 8
 _FIRST_SAMPLES = 16
 _NONE = np.iinfo(np.int64).min
 _SAMPLE = np.dtype(
@@ -136,32 +135,26 @@ class AgentHistory:
         yield from enumerate(part for part in np.split(samples, changes) if len(part))
 
 
-WINDOWS_OF_AN_AGENT = 8
-_PRODUCERS_OF_AN_AGENT = 16
-
-
 @dataclass(slots=True)
-class AgentMemory:
-    """One agent.
+class AgentMemory(AgentState):
+    """What the page remembers of one agent.
 
     Attributes:
-        label: its name, safe to be shown.
-        token: stands for it in addresses.
-        activity: what its state is decided by.
+        history: its last minutes.
         traits: of its newest open episode, else of its last; None until it had one.
         status: the latest.
-        steps: that it has taken by each of its producers' latest sessions.
-        windows: its last windows, by episode and number, in the order in which they were first heard of.
+        windows: its last windows, by episode and number, in the order in which they were first read.
     """
 
-    label: LabelValue
-    token: str
-    activity: AgentActivity = field(default_factory=AgentActivity)
     history: AgentHistory = field(default_factory=AgentHistory)
     traits: EpisodeTraits | None = None
     status: AgentStatus | None = None
-    steps: BoundedMemory[tuple[str, int]] = field(default_factory=lambda: BoundedMemory(_PRODUCERS_OF_AN_AGENT))
-    windows: dict[tuple[EpisodeKey, int], WindowReading] = field(default_factory=dict)
+    windows: dict[WindowPlace, WindowReading] = field(default_factory=dict)
+
+    @property
+    def token(self) -> str:
+        """What stands for it in addresses."""
+        return self.key.hex()
 
     @property
     def episode(self) -> EpisodeStatus | None:
@@ -174,37 +167,16 @@ class AgentMemory:
         episodes = self.status.episodes if self.status is not None else ()
         return next(((e, e.window) for e in reversed(episodes) if e.window is not None), None)
 
-    @property
-    def running_cost(self) -> float:
-        """What its open windows have cost up to now."""
-        episodes = self.status.episodes if self.status is not None else ()
-        return sum(episode.window.recovery_cost for episode in episodes if episode.window is not None)
-
-    def take_status(self, status: AgentStatus) -> bool:
-        """Take in a status. False where a later one is known, or this very one."""
-        if self.status is not None and (status.seen_s < self.status.seen_s or status == self.status):
-            return False
-        self.activity.fold(status)
+    def take_status(self, status: AgentStatus) -> None:
+        """Takes its latest status in."""
         self.status = status
         if status.episodes:
             self.traits = status.episodes[-1].traits
             self.history.add(status.seen_s, status.episodes[-1])
-        return True
-
-    def steps_since(self, status: AgentStatus) -> int:
-        """How many steps it has taken since a producer of it last told, and note them; 0 at the first time."""
-        producer = fingerprint(status.producer)
-        session, before = self.steps.get(producer) or ("", 0)
-        self.steps.put(producer, (status.session, status.counts.steps))
-        return max(0, status.counts.steps - before) if session == status.session else 0
 
     def take_window(self, window: WindowReading) -> None:
-        """Take in a window: closed stays closed, whatever comes after it."""
-        place = window.key, window.number
-        known = self.windows.get(place)
-        if known is not None and known.state != "open":
-            return
-        self.windows[place] = window
+        """Takes a window in as it opens, and as it closes."""
+        self.windows[window.key, window.number] = window
         if len(self.windows) > WINDOWS_OF_AN_AGENT:
             del self.windows[next(iter(self.windows))]
 

@@ -20,8 +20,7 @@ from springback.dashboards.live_page.page_parts import (
     section_title,
     stress,
 )
-from springback.sinks.fleet.labels import clean_label_value
-from springback.sinks.fleet.memory import fingerprint
+from springback.sinks.fleet.fleet_state import clean_family, family_key
 from springback.stream_processors.resilience.readings import FamilyReading
 
 _BETA = "Policy stability: the largest change of the stability loss per magnitude of a perturbation"
@@ -73,16 +72,11 @@ class FamilyTable:
 
 def family_title(family: FamilyReading) -> str:
     """A family, method and version, safe to be shown."""
-    return group_name(*(clean_label_value(part) for part in family.identity))
-
-
-def family_key(family: FamilyReading) -> str:
-    """What a family's row is told from others by."""
-    return fingerprint(family.identity).hex()
+    return group_name(*clean_family(family))
 
 
 def _row(family: FamilyReading) -> dict[str, Any]:
-    name, method, version = (clean_label_value(part) for part in family.identity)
+    name, method, version = clean_family(family)
     if family.in_breach:
         mark, icon, contract = "rebound", "warning_amber", "breach"
     elif family.capacity is None:
@@ -93,7 +87,7 @@ def _row(family: FamilyReading) -> dict[str, Any]:
         mark, icon, contract = "calm", "check_circle_outline", "kept"
     capacity = "none" if family.capacity_flag == "none" else stress(family.capacity)
     return {
-        "key": family_key(family),
+        "key": family_key(family).hex(),
         **{"family": name, "method": f"{method} {version}", "family_sort": family_title(family)},
         "success": percent(family.success_rate),
         "success_sort": _sortable(family.success_rate),
@@ -141,7 +135,7 @@ class FamilyPanel:
         if not self._families:
             return
         self._table.show(self._families)
-        shown = next((family for family in self._families if family_key(family) == self._chosen), None)
+        shown = next((family for family in self._families if family_key(family).hex() == self._chosen), None)
         shown = shown or next((family for family in self._families if family.in_breach), self._families[0])
         self._title.text = f"Stress response of {family_title(shown)}"
         self._words.text = curve_words(shown)

@@ -55,12 +55,12 @@ class LiveSink:
     def write(self, reading: Reading) -> None:
         """Fold one reading in."""
         with self._lock:
-            self._view.fold(reading, self._clock())
+            self._view.take(reading, self._clock())
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
         """Count that something could not be used."""
         with self._lock:
-            self._view.fold_dead_letter(letter)
+            self._view.take_dead_letter(letter)
 
     def flush(self) -> None:
         """There is nothing to do: the page looks by itself."""

@@ -6,8 +6,8 @@ from typing import Literal
 
 from nicegui import ui
 
-from springback.dashboards.live_page.fleet_view import Blindness
 from springback.dashboards.live_page.live_sink import LiveSink
+from springback.sinks.fleet.sight import Blindness
 
 PageName = Literal["Fleet", "Families", "Windows", "Pipeline"]
 

@@ -119,7 +119,7 @@ class LivePages:
 
         def refresh() -> None:
             with self._sink.look() as (view, _):
-                known, newest = view.families(), view.windows.newest_first()
+                known, newest = view.families(), view.windows()
             families.show(known)
             windows.show(newest)
 

@@ -2,9 +2,9 @@
 
 from nicegui import ui
 
-from springback.dashboards.live_page.fleet_view import Blindness
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import NOTHING, ago, section_title, stat
+from springback.sinks.fleet.sight import Blindness
 
 _BROKER = {True: "answers", False: "does not answer", None: "not asked yet"}
 _READ: dict[Blindness | None, str] = {

@@ -10,9 +10,9 @@ from typing import Literal
 
 from nicegui import ui
 
-from springback.dashboards.live_page.fleet_view import agent_key
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import NOTHING, figure, section_title
+from springback.sinks.fleet.fleet_state import agent_key
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.resilience.readings import ChannelCosts, WindowCause, WindowReading, WindowState
 
@@ -147,7 +147,7 @@ class WindowPanel:
     def refresh(self) -> None:
         """Show what holds now."""
         with self._sink.look() as (view, _):
-            newest = view.windows.newest_first()
+            newest = view.windows()
         self._first = max(0, min(self._first, (len(newest) - 1) // _ROWS * _ROWS))
         shown = newest[self._first : self._first + _ROWS]
         self._windows.show(shown)

@@ -60,6 +60,15 @@ def closed_label_value(label: str, raw: str) -> LabelValue:
     return LabelValue(raw) if raw in CLOSED_LABELS[label] else OTHER_VALUE
 
 
+def label_value(label: str, raw: str) -> LabelValue:
+    """The value of any label: of one of the known ones where those are all there are, else made safe.
+
+    >>> label_value("perturbation", "ghost"), label_value("stress", "0.2")
+    ('other', '0.2')
+    """
+    return closed_label_value(label, raw) if label in CLOSED_LABELS else clean_label_value(raw)
+
+
 class LabelBound:
     """How many distinct combinations of values there may be. Whichever come first keep their own.
 

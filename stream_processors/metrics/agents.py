@@ -3,7 +3,8 @@
 How many series there are of them is bounded; agents beyond the bound share `agent="other"`.
 """
 
-from springback.stream_processors.metrics.spec import GROUP, MetricSpec
+from springback.stream_processors.metrics.spec import CHANNELS, GROUP, MetricSpec, ReadMetric
+from springback.stream_processors.resilience.readings import AgentStatus
 
 AGENTS = MetricSpec(
     name="springback_agents",
@@ -29,21 +30,25 @@ AGENT_INFO = MetricSpec(
     source="ours",
     labels=("agent", *GROUP),
 )
-AGENT_PROGRESS = MetricSpec(
+AGENT_PROGRESS = ReadMetric[AgentStatus](
     name="springback_agent_progress",
     kind="gauge",
     unit="1",
     help="Progress p of the agent's newest open episode, from 0 to 1. Under agent=other: the smallest.",
     source="the agent's own, section 1",
     labels=("agent",),
+    rows=lambda status: [(episode.progress,) for episode in status.episodes[-1:]],
+    combine=min,
 )
-AGENT_PROPOSITIONS = MetricSpec(
+AGENT_PROPOSITIONS = ReadMetric[AgentStatus](
     name="springback_agent_propositions",
     kind="gauge",
     unit="1",
     help="Share q of goal propositions that hold in the agent's newest open episode. Under agent=other: the smallest.",
     source="the agent's own, section 1",
     labels=("agent",),
+    rows=lambda status: [(episode.propositions,) for episode in status.episodes[-1:]],
+    combine=min,
 )
 AGENT_IN_REBOUND = MetricSpec(
     name="springback_agent_in_rebound",
@@ -53,21 +58,27 @@ AGENT_IN_REBOUND = MetricSpec(
     source="ours (window detection)",
     labels=("agent",),
 )
-AGENT_INTENSITY = MetricSpec(
+AGENT_INTENSITY = ReadMetric[AgentStatus](
     name="springback_agent_recovery_intensity",
     kind="gauge",
     unit="1",
     help="Intensity g^rec of the agent's last step, the largest of its open episodes. Under agent=other: the largest.",
     source="equation 2",
     labels=("agent",),
+    rows=lambda status: [(episode.intensity,) for episode in status.episodes],
 )
-AGENT_CHANNEL_INTENSITY = MetricSpec(
+AGENT_CHANNEL_INTENSITY = ReadMetric[AgentStatus](
     name="springback_agent_channel_intensity",
     kind="gauge",
     unit="1",
     help="Intensity g^u of the agent's last step by channel, largest of its episodes. Under agent=other: the largest.",
     source="equation 2",
     labels=("agent", "channel"),
+    rows=lambda status: [
+        (value, channel)
+        for episode in status.episodes
+        for channel, value in zip(CHANNELS, episode.intensity_by_channel or (), strict=False)
+    ],
 )
 AGENT_RUNNING_COST = MetricSpec(
     name="springback_agent_open_window_recovery_cost",
@@ -85,13 +96,14 @@ AGENT_WINDOW_DEPARTED = MetricSpec(
     source="ours (window detection)",
     labels=("agent",),
 )
-AGENT_BETA_STEP = MetricSpec(
+AGENT_BETA_STEP = ReadMetric[AgentStatus](
     name="springback_agent_beta_step",
     kind="gauge",
     unit="1",
     help="Mean change of stability from step to step, largest of its open episodes. Under agent=other: the largest.",
     source="ours, of the terms of equation 5",
     labels=("agent",),
+    rows=lambda status: [(episode.beta_step,) for episode in status.episodes],
 )
 AGENT_LAST_SEEN = MetricSpec(
     name="springback_agent_last_seen_timestamp_seconds",
@@ -109,13 +121,15 @@ AGENT_LAST_PROGRESS = MetricSpec(
     source="ours",
     labels=("agent",),
 )
-AGENT_CLOCK_SKEW = MetricSpec(
+AGENT_CLOCK_SKEW = ReadMetric[AgentStatus](
     name="springback_agent_clock_skew_seconds",
     kind="gauge",
     unit="seconds",
     help="Estimate of agent's clock minus broker's clock. Under agent=other: the largest in size.",
     source="ours",
     labels=("agent",),
+    rows=lambda status: [(status.clock_skew_s,)],
+    combine=lambda values: max(values, key=abs),
 )
 
 AGENT_METRICS: tuple[MetricSpec, ...] = (

@@ -8,13 +8,16 @@ from springback.stream_processors.metrics.agents import AGENT_METRICS
 from springback.stream_processors.metrics.exporter import EXPORTER_METRICS
 from springback.stream_processors.metrics.families import FAMILY_METRICS, NAVIGATION_METRICS
 from springback.stream_processors.metrics.spec import (
+    CHANNELS,
     COST_BUCKETS,
     GROUP,
     LOSS_BUCKETS,
     SECOND_BUCKETS,
     STEP_BUCKETS,
     MetricSpec,
+    ReadMetric,
 )
+from springback.stream_processors.resilience.readings import EpisodeSummary, WindowReading
 
 STEPS = MetricSpec(
     name="springback_steps_total",
@@ -56,7 +59,7 @@ EPISODES = MetricSpec(
     source="ours",
     labels=(*GROUP, "perturbation", "outcome"),
 )
-EPISODE_COST = MetricSpec(
+EPISODE_COST = ReadMetric[EpisodeSummary](
     name="springback_episode_recovery_cost",
     kind="histogram",
     unit="1",
@@ -64,8 +67,9 @@ EPISODE_COST = MetricSpec(
     source="equation 3, summed over the episode's windows",
     labels=(*GROUP, "perturbation"),
     buckets=COST_BUCKETS,
+    rows=lambda summary: [(summary.recovery_cost,)],
 )
-STABILITY_LOSS = MetricSpec(
+STABILITY_LOSS = ReadMetric[EpisodeSummary](
     name="springback_episode_stability_loss",
     kind="histogram",
     unit="1",
@@ -73,6 +77,7 @@ STABILITY_LOSS = MetricSpec(
     source="equation 5",
     labels=(*GROUP, "perturbation"),
     buckets=LOSS_BUCKETS,
+    rows=lambda summary: [(summary.stability_loss,)],
 )
 WINDOWS_OPENED = MetricSpec(
     name="springback_rebound_windows_opened_total",
@@ -98,7 +103,7 @@ OPEN_WINDOWS = MetricSpec(
     source="ours (window detection)",
     labels=GROUP,
 )
-WINDOW_COST = MetricSpec(
+WINDOW_COST = ReadMetric[WindowReading](
     name="springback_rebound_window_recovery_cost",
     kind="histogram",
     unit="1",
@@ -106,8 +111,9 @@ WINDOW_COST = MetricSpec(
     source="equation 3",
     labels=(*GROUP, "perturbation"),
     buckets=COST_BUCKETS,
+    rows=lambda window: [(window.recovery_cost,)],
 )
-WINDOW_STEPS = MetricSpec(
+WINDOW_STEPS = ReadMetric[WindowReading](
     name="springback_rebound_window_steps",
     kind="histogram",
     unit="steps",
@@ -115,8 +121,9 @@ WINDOW_STEPS = MetricSpec(
     source="ours (window detection)",
     labels=(*GROUP, "perturbation"),
     buckets=STEP_BUCKETS,
+    rows=lambda window: [(window.length_steps,)],
 )
-WINDOW_SECONDS = MetricSpec(
+WINDOW_SECONDS = ReadMetric[WindowReading](
     name="springback_rebound_window_seconds",
     kind="histogram",
     unit="seconds",
@@ -124,22 +131,25 @@ WINDOW_SECONDS = MetricSpec(
     source="ours (window detection)",
     labels=(*GROUP, "perturbation"),
     buckets=SECOND_BUCKETS,
+    rows=lambda window: [(window.length_s,)],
 )
-CHANNEL_COST = MetricSpec(
+CHANNEL_COST = ReadMetric[WindowReading](
     name="springback_channel_recovery_cost_total",
     kind="counter",
     unit="1",
     help="Recovery cost of closed, uncensored windows computed with one channel alone.",
     source="equation 3 with g^u/sqrt(3) in place of g^rec (ours)",
     labels=(*GROUP, "channel"),
+    rows=lambda window: [(getattr(window.costs, channel), channel) for channel in CHANNELS],
 )
-LOST_CYCLES = MetricSpec(
+LOST_CYCLES = ReadMetric[WindowReading](
     name="springback_lost_cycles_total",
     kind="counter",
     unit="cycles",
     help="Decision cycles lost in closed, uncensored windows; a window that gained some counts 0.",
     source="ours (delay detector)",
     labels=GROUP,
+    rows=lambda window: [(max(window.lost_cycles, 0.0),)],
 )
 DUPLICATE_STEPS = MetricSpec(
     name="springback_duplicate_steps_total",
@@ -195,6 +205,18 @@ FRAMES_BEHIND = MetricSpec(
     source="ours",
     labels=("partition",),
 )
+METRICS_OF_EPISODES: tuple[ReadMetric[EpisodeSummary], ...] = (EPISODE_COST, STABILITY_LOSS)
+"""Those that take in each episode at its end; censored ones are left out."""
+
+METRICS_OF_WINDOWS: tuple[ReadMetric[WindowReading], ...] = (
+    WINDOW_COST,
+    WINDOW_STEPS,
+    WINDOW_SECONDS,
+    CHANNEL_COST,
+    LOST_CYCLES,
+)
+"""Those that take in each window at its close; censored ones are left out."""
+
 METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     STEPS,
     UNSCORED_STEPS,

@@ -1,10 +1,10 @@
-"""What a metric is, and the labels and buckets that metrics share. The metrics themselves: `metric_catalogue`.
+"""What a metric is, and the labels and buckets that metrics share. The metrics themselves: `catalogue`.
 
 No label ever holds an episode or a step: their number has no bound. The choice of buckets is ours.
 """
 
-from collections.abc import Mapping
-from typing import Literal, get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -20,6 +20,9 @@ AgentStateName = Literal["calm", "rebound", "stalled", "stale", "silent", "ended
 AGENT_STATES: tuple[AgentStateName, ...] = get_args(AgentStateName)
 """What state an agent may be in. `sinks/fleet/agent_state.py` decides it."""
 
+CHANNELS = ("cognitive", "physical", "debt")
+"""The channels, in the order of `EpisodeStatus.intensity_by_channel`."""
+
 OTHER = "other"
 """The value of a label whose own values have grown beyond their bound, and of a closed label with an unknown value."""
 
@@ -28,7 +31,7 @@ CLOSED_LABELS: Mapping[str, frozenset[str]] = {
     "state": frozenset({"recovered", "unrecovered", "censored", *AGENT_STATES}),
     "cause": frozenset(get_args(WindowCause)),
     "perturbation": frozenset({"none", "physical", "semantic", "object_state"}),
-    "channel": frozenset({"cognitive", "physical", "debt"}),
+    "channel": frozenset(CHANNELS),
     "quantity": frozenset(ExtensibilityRatios.__struct_fields__),
     "flag": frozenset(get_args(CapacityFlag)),
     "kind": frozenset({"window", "begun", "episode", "status", "family", "dead_letter"}),
@@ -63,3 +66,24 @@ class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+
+
+R = TypeVar("R")
+
+Row = tuple[float | None, *tuple[str, ...]]
+"""A value (None where it is not known) and the values of the labels that follow the agent or the group."""
+
+
+class ReadMetric(MetricSpec, Generic[R], frozen=True, kw_only=True):
+    """A metric whose values readings carry: it says itself where, so that an exporter needs to know nothing of it.
+
+    A gauge of an agent or a family shows the latest reading; a counter or histogram of windows or episodes takes each
+    one in, with the episode's own perturbation where it has that label.
+
+    Attributes:
+        rows: a reading's values.
+        combine: what several with the same labels come to: of one reading, and of all agents under agent=other.
+    """
+
+    rows: Callable[[R], Iterable[Row]]
+    combine: Callable[[Iterable[float]], float] = max

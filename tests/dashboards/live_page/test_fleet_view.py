@@ -16,8 +16,9 @@ from springback.dashboards.live_page.fleet_rows import (
     page_of,
     sort_rows,
 )
-from springback.dashboards.live_page.fleet_view import EventRate, FleetView, ViewBounds, agent_key
+from springback.dashboards.live_page.fleet_view import EventRate, FleetView, ViewBounds
 from springback.dashboards.live_page.windows import dominant_channel, window_sentence
+from springback.sinks.fleet.fleet_state import agent_key
 from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.sink import DeadLetter
 from springback.stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeKey, Reading
@@ -30,7 +31,7 @@ def folded(readings: list[Reading], bounds: ViewBounds | None = None) -> FleetVi
     view = FleetView(bounds)
     view.sight.caught_up = True
     for reading in readings:
-        view.fold(reading, NOW_S)
+        view.take(reading, NOW_S)
     view.sight.show_frames_behind({0: 0}, NOW_S)
     return view
 
@@ -42,7 +43,7 @@ def shown(view: FleetView) -> Any:
         for agent in view.agents()
     }
     rows = sorted(fleet_rows(view, NOW_S))
-    return rows, agents, view.windows.newest_first(), view.families(), view.episodes_ended
+    return rows, agents, view.windows(), view.families(), view.episodes_ended
 
 
 PARTITIONS: list[list[Reading]] = [
@@ -84,11 +85,11 @@ def test_memory_is_bounded_however_many_come_and_go(steps: list[tuple[int, int]]
             family(name),
             summary(name, str(number)),
         )[kind]
-        view.fold(reading, NOW_S + number)
-        view.fold_dead_letter(DeadLetter(f"reason-{agent}", str(number).encode()))
+        view.take(reading, NOW_S + number)
+        view.take_dead_letter(DeadLetter(f"reason-{agent}", str(number).encode()))
     agents = list(view.agents())
     assert len(agents) <= 7
-    assert len(view.windows) <= 5
+    assert len(view.windows()) <= 5
     assert len(view.families()) <= 3
     assert len(view.dead_letters) <= 3  # the third is `other`
     assert view.dead_letters.total() == len(steps)
@@ -111,8 +112,8 @@ def test_the_lines_of_two_episodes_are_not_joined() -> None:
     view = FleetView()
     first, second = status("robot-1", 5, seen_s=1000.0), status("robot-1", 0, seen_s=1001.0, intensity=None)
     second = replace(second, episodes=(replace(second.episodes[0], key=EpisodeKey("robot-1", "boot", "2")),))
-    view.fold(first, NOW_S)
-    view.fold(second, NOW_S)
+    view.take(first, NOW_S)
+    view.take(second, NOW_S)
     history = next(iter(view.agents())).history
     assert history.series("progress") == [(1000.0, pytest.approx(5 / 60)), (1001.0, None), (1001.0, 0.0)]
     assert history.series("total")[-1] == (1001.0, None)  # not known is not 0
@@ -125,10 +126,10 @@ def test_windows_are_shaded_by_the_steps_that_samples_know() -> None:
     )
     (agent,) = view.agents()
     assert agent.window_spans() == [(1017.5, 1027.5)]
-    view.fold(status("robot-1", 80, seen_s=1040.0, departed=75), NOW_S)
+    view.take(status("robot-1", 80, seen_s=1040.0, departed=75), NOW_S)
     assert agent.window_spans() == [(1017.5, 1027.5), (1037.5, 1040.0)]
     # Its end is known before a status says so.
-    view.fold(window("robot-1", 0, departure_step=75, reentry_step=78), NOW_S)
+    view.take(window("robot-1", 0, departure_step=75, reentry_step=78), NOW_S)
     assert agent.window_spans() == [(1017.5, 1027.5), (1037.5, 1039.0)]
 
 
@@ -141,7 +142,7 @@ def test_a_window_stays_shaded_when_its_reading_is_no_longer_remembered() -> Non
 
 def test_where_nothing_can_be_seen_agents_are_unknown() -> None:
     view = FleetView()
-    view.fold(status("robot-1", seen_s=NOW_S), NOW_S)
+    view.take(status("robot-1", seen_s=NOW_S), NOW_S)
 
     def state() -> str:
         return fleet_rows(view, NOW_S)[0].state
@@ -229,10 +230,10 @@ def test_an_agent_of_two_producers_takes_the_steps_of_each_once() -> None:
     for second in range(10):
         for producer, before in (("gateway", 5000), ("robot", 100)):
             counts = AgentCounts(steps=before + 2 * second)
-            view.fold(status("robot-7", seen_s=NOW_S + second, producer=producer, counts=counts), NOW_S + second)
+            view.take(status("robot-7", seen_s=NOW_S + second, producer=producer, counts=counts), NOW_S + second)
     assert view.steps_per_second(NOW_S + 10) == 2 * 2 * 9 / 10
     started = status("robot-7", seen_s=NOW_S + 10, producer="robot", session="again", counts=AgentCounts(steps=9000))
-    view.fold(started, NOW_S + 10)
+    view.take(started, NOW_S + 10)
     assert view.steps_per_second(NOW_S + 11) == 2 * 2 * 9 / 10  # another start counts from where it is
 
 
@@ -242,7 +243,7 @@ def test_a_window_of_an_older_episode_is_told_with_its_cost() -> None:
     view = FleetView()
     view.sight.caught_up = True
     view.sight.show_frames_behind({0: 0}, NOW_S)
-    view.fold(status("robot-7", seen_s=NOW_S, episodes=(older, newest)), NOW_S)
+    view.take(status("robot-7", seen_s=NOW_S, episodes=(older, newest)), NOW_S)
     (row,) = fleet_rows(view, NOW_S)
     assert (row.state, row.departure_step, row.cost, row.progress) == ("rebound", 41, 3.0, newest.progress)
 
@@ -250,9 +251,9 @@ def test_a_window_of_an_older_episode_is_told_with_its_cost() -> None:
 def test_a_family_whose_worker_lost_its_state_is_believed_when_it_counts_anew() -> None:
     view = FleetView()
     for sequence, updated_s, success in ((42, 1000.0, 0.5), (41, 999.0, 0.1), (1, 2000.0, 0.75), (42, 1000.0, 0.5)):
-        view.fold(family("navigation", sequence, updated_s=updated_s, success_rate=success), NOW_S)
+        view.take(family("navigation", sequence, updated_s=updated_s, success_rate=success), NOW_S)
     assert [known.success_rate for known in view.families()] == [0.5]  # the old count was sent again, and is higher
-    view.fold(family("navigation", 2, updated_s=2001.0, success_rate=1.0), NOW_S)
+    view.take(family("navigation", 2, updated_s=2001.0, success_rate=1.0), NOW_S)
     assert [known.success_rate for known in view.families()] == [1.0]
 
 
@@ -267,7 +268,7 @@ def test_while_the_broker_was_away_nobody_was_silent() -> None:
 
 def test_how_a_window_closed_first_stays() -> None:
     view = folded([window("robot-7"), window("robot-7", state="censored"), window("robot-7", state="open")])
-    assert [known.state for known in view.windows.newest_first()] == ["recovered"]
+    assert [known.state for known in view.windows()] == ["recovered"]
 
 
 def test_a_clock_that_is_put_back_loses_no_count() -> None:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from springback.dashboards.live_page.fleet_view import agent_key
+from springback.sinks.fleet.fleet_state import agent_key
 from springback.sinks.fleet.labels import clean_label_value
 from tests.dashboards.live_page.fake_fleet import ReadingSender, family, status, summary, window
 from tests.dashboards.live_page.live_process import LiveProcess

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from springback.sinks.fleet.agent_state import AgentActivity, StateTimes, UnseenTime
+from springback.sinks.fleet.agent_state import AgentActivity, StateTimes
+from springback.sinks.fleet.sight import UnseenTime
 from springback.stream_processors.metrics.spec import AGENT_STATES, AgentStateName
 
 Make = Callable[..., Any]

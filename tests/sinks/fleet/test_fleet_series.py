@@ -6,13 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from springback.sinks import prometheus_sink
+from springback.sinks.fleet import agents, families
 from springback.sinks.fleet.series_bounds import SeriesBounds
 from springback.sinks.prometheus_sink import PrometheusSink
 from springback.sinks.sink import DeadLetter
+from springback.stream_processors.metrics import catalogue
+from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
+from springback.stream_processors.metrics.spec import GROUP as GROUP_LABELS
+from springback.stream_processors.metrics.spec import ReadMetric
 from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     EpisodeStatus,
+    EpisodeSummary,
     EpisodeTraits,
     FamilyReading,
     Reading,
@@ -215,6 +222,39 @@ def test_counts_that_begin_anew_are_added_whole(status: Make) -> None:
         status(seen_s=1002.0, counts=AgentCounts(steps=3, duplicate_steps=1)),
     )
     assert page("duplicate_steps_total") == 8
+
+
+def test_a_metric_that_says_how_it_is_read_needs_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, status: Make, running: Make, family: Make, summary: Make
+) -> None:
+    said: dict[str, Any] = {"unit": "steps", "help": "Ours.", "source": "ours"}
+    steps = ReadMetric[AgentStatus](
+        **{**said, "name": "springback_agent_steps", "kind": "gauge", "labels": ("agent",)},
+        rows=lambda status: [(episode.steps,) for episode in status.episodes],
+        combine=sum,
+    )
+    censored = ReadMetric[FamilyReading](
+        **{**said, "name": "springback_censored_total", "kind": "counter", "labels": GROUP_LABELS},
+        rows=lambda family: [(family.censored,)],
+    )
+    lengths = ReadMetric[EpisodeSummary](
+        **{**said, "name": "springback_episode_steps", "kind": "histogram", "buckets": (10.0,)},
+        labels=(*GROUP_LABELS, "perturbation"),
+        rows=lambda summary: [(summary.steps,)],
+    )
+    monkeypatch.setattr(prometheus_sink, "METRIC_CATALOGUE", (*METRIC_CATALOGUE, steps, censored, lengths))
+    monkeypatch.setattr(catalogue, "METRICS_OF_EPISODES", (*catalogue.METRICS_OF_EPISODES, lengths))
+    monkeypatch.setattr(agents, "_READ_METRICS", (steps,))
+    monkeypatch.setattr(families, "_METRICS", (censored,))
+    page = Page(agents=1).after(
+        status("a", episodes=(running("a", steps=3), running("a", episode="2", steps=4))),
+        *(status(name, episodes=(running(name, steps=5),)) for name in "bc"),
+        family(censored=7),
+        summary(),
+    )
+    assert (page("agent_steps", agent="a"), page("agent_steps", agent="other")) == (7, 10)
+    assert page("censored_total", **GROUP) == 7
+    assert page("episode_steps_sum", **CALM) == 20
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from springback.sinks.fleet.agent_state import BrokerSight, UnseenTime
+from springback.sinks.fleet.sight import BrokerSight, UnseenTime
 
 
 @pytest.mark.parametrize(

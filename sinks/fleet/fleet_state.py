@@ -1,0 +1,386 @@
+"""What readings add up to: the agents, their open windows, the families, what could not be used, and our own sight.
+
+It is pure and of bounded memory, and both the exporter's series and the live page read it. Each reading is answered by
+what it brought (`StatusNews`, `WindowNews`, …), or by None where it repeats what is known: so whoever counts need not
+remember identities. The order between topics does not matter: an agent's status may come before or after the summary
+of the episode that it tells of. Beyond the bounds a repetition would count again, but workers repeat only what they
+sent within the last moments.
+"""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from springback.sinks.fleet.agent_state import DEFAULT_TIMES, AgentActivity, StateTimes
+from springback.sinks.fleet.labels import LabelBound, LabelValue, clean_label_value
+from springback.sinks.fleet.memory import BoundedMemory, fingerprint
+from springback.sinks.fleet.sight import FleetSight
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.metrics.spec import AgentStateName
+from springback.stream_processors.resilience.readings import (
+    AgentCounts,
+    AgentStatus,
+    EpisodeBegun,
+    EpisodeKey,
+    EpisodeSummary,
+    EpisodeTraits,
+    FamilyReading,
+    Reading,
+    WindowReading,
+)
+
+_DAY_S = 86_400.0
+_PRODUCERS_OF_AN_AGENT = 16
+_OTHER_COUNT_S = 60.0
+"""How much newer a family's reading must be that counts from the beginning again; a repetition is no newer at all."""
+
+WindowPlace = tuple[EpisodeKey, int]
+"""What a window is told from others by: its episode and its number there."""
+
+
+class ProducerRecord(NamedTuple):
+    """What one producer last said of an agent."""
+
+    seen_s: float = -math.inf
+    session: str = ""
+    counts: AgentCounts = AgentCounts()
+
+
+class OpenWindowRecord(NamedTuple):
+    """A window that has opened and not closed; `departed_s` is by the agent's clock, `cost` as far as a status told."""
+
+    traits: EpisodeTraits
+    departed_s: float
+    cost: float = 0.0
+
+
+@dataclass(slots=True)
+class AgentState:
+    """One agent, as far as everybody wants to know; who wants more derives from it.
+
+    Attributes:
+        label: its name, safe to be shown.
+        key: stands for it, however long its name is.
+        producers: what each of its last producers said; there are programs that call themselves by another name at
+            every start.
+        opened: windows of which the opening was read, and not the closing.
+        told: windows that its latest status tells of, and whose closing was not read.
+        activity: what its state is decided by.
+        skew_s: its clock minus the broker's.
+    """
+
+    label: LabelValue
+    key: bytes
+    producers: BoundedMemory[ProducerRecord] = field(default_factory=lambda: BoundedMemory(_PRODUCERS_OF_AN_AGENT))
+    opened: dict[WindowPlace, OpenWindowRecord] = field(default_factory=dict)
+    told: Mapping[WindowPlace, OpenWindowRecord] = field(default_factory=dict)
+    activity: AgentActivity = field(default_factory=AgentActivity)
+    skew_s: float = 0.0
+
+    @property
+    def open_windows(self) -> Mapping[WindowPlace, OpenWindowRecord]:
+        """Its open windows: the status may be a second older than the opening, the opening lost to retention."""
+        return {**self.told, **self.opened} if self.told else self.opened
+
+    @property
+    def running_cost(self) -> float:
+        """What its open windows have cost so far, by its latest status."""
+        return sum(window.cost for window in self.told.values() if math.isfinite(window.cost))
+
+    @property
+    def departed_s(self) -> float | None:
+        """When its oldest open window departed, by the broker's clock."""
+        oldest = min((window.departed_s for window in self.open_windows.values()), default=None)
+        return None if oldest is None else oldest - self.skew_s
+
+    def drop_windows(self, over: Callable[[WindowPlace], bool]) -> None:
+        """Forgets the windows that are over."""
+        self.opened = {place: window for place, window in self.opened.items() if not over(place)}
+        self.told = {place: window for place, window in self.told.items() if not over(place)}
+
+
+A = TypeVar("A", bound=AgentState)
+
+
+class EpisodeSteps(NamedTuple):
+    """Steps of an episode that were not counted before."""
+
+    traits: EpisodeTraits
+    steps: int
+    unscored: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusNews(Generic[A]):
+    """A status that is no older than its producer's last.
+
+    `before` is what the producer had said before; `newest` says that no producer of the agent has said anything later.
+    """
+
+    agent: A
+    status: AgentStatus
+    before: ProducerRecord
+    newest: bool
+    steps: Sequence[EpisodeSteps]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedStatus:
+    """A status whose time cannot be: not a number, or a day ahead. It changes nothing."""
+
+    status: AgentStatus
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNews(Generic[A]):
+    """A window that has opened or closed; `opens` says that its opening is new, also where its closing came first."""
+
+    agent: A
+    window: WindowReading
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BegunNews:
+    """An episode that has begun."""
+
+    traits: EpisodeTraits
+
+
+@dataclass(frozen=True, slots=True)
+class EndNews(Generic[A]):
+    """An episode that has ended; `begins` says that its beginning was not known (lost to retention, say)."""
+
+    agent: A
+    summary: EpisodeSummary
+    begins: bool
+    steps: EpisodeSteps
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyNews:
+    """The latest reading of a family, method and version; `key` stands for those three."""
+
+    key: bytes
+    reading: FamilyReading
+
+
+News = StatusNews[A] | RefusedStatus | WindowNews[A] | BegunNews | EndNews[A] | FamilyNews
+
+
+class FleetBounds(NamedTuple):
+    """What keeps the memory bounded.
+
+    Attributes:
+        agents: agents that are known. The one longest unheard of goes first, and counts anew if it returns.
+        families: families by method and version whose latest reading is kept.
+        reasons: distinct reasons of dead letters; further ones are filed under `other`.
+        identities: identities remembered of each kind of reading, 150 to 300 bytes each.
+    """
+
+    agents: int
+    families: int
+    reasons: int
+    identities: int
+
+
+class FleetState(Generic[A]):
+    """The state.
+
+    Args:
+        make_agent: makes what is kept of an agent, of its label and key.
+        bounds: of its memory.
+        times: after how long an agent is in which state.
+
+    Attributes:
+        sight: whether all of this is what holds now.
+        dead_letters: how many of the input could not be used, by reason.
+        agents_forgotten: agents that memory had no room for.
+    """
+
+    def __init__(
+        self, make_agent: Callable[[LabelValue, bytes], A], bounds: FleetBounds, times: StateTimes = DEFAULT_TIMES
+    ) -> None:
+        self.sight = FleetSight(times.silent_s)
+        self.dead_letters: Counter[LabelValue] = Counter()
+        self.agents_forgotten = 0
+        self._make_agent = make_agent
+        self._bounds = bounds
+        self._times = times
+        self._agents: BoundedMemory[A] = BoundedMemory(bounds.agents)
+        self._families: BoundedMemory[FamilyReading] = BoundedMemory(bounds.families)
+        self._reasons = LabelBound(bounds.reasons)
+        self._windows: BoundedMemory[None] = BoundedMemory(bounds.identities)
+        self._begun: BoundedMemory[None] = BoundedMemory(bounds.identities)
+        self._ended: BoundedMemory[None] = BoundedMemory(bounds.identities)
+        self._letters: BoundedMemory[None] = BoundedMemory(bounds.identities)
+        self._counted: BoundedMemory[tuple[int, int]] = BoundedMemory(bounds.identities)
+
+    def take(self, reading: Reading, now_s: float) -> News[A] | None:
+        """Takes one reading in. `now_s` only guards against times that lie in the future.
+
+        Returns:
+            what it brought, or None where it repeats what is known.
+        """
+        match reading:
+            case AgentStatus():
+                return self._take_status(reading, now_s)
+            case WindowReading():
+                return self._take_window(reading)
+            case EpisodeBegun():
+                return BegunNews(reading.traits) if self._begun.add(fingerprint(reading.key), None) else None
+            case EpisodeSummary():
+                return self._take_summary(reading)
+            case FamilyReading():
+                return self._take_family(reading)
+
+    def take_dead_letter(self, letter: DeadLetter) -> LabelValue | None:
+        """Takes in that something of the input could not be used.
+
+        Returns:
+            the reason that it is filed under, or None where it repeats what is known.
+        """
+        if not self._letters.add(letter.identity, None):
+            return None
+        (reason,) = self._reasons.admit((clean_label_value(letter.reason),))
+        self.dead_letters[reason] += 1
+        return reason
+
+    def agents(self) -> Iterable[A]:
+        """All agents, the one heard of last at the end."""
+        return self._agents.values()
+
+    def agent(self, key: bytes) -> A | None:
+        """The agent that a key stands for; None where it is not known, or not any more."""
+        return self._agents.get(key)
+
+    def families(self) -> Iterable[FamilyReading]:
+        """The latest reading of each family, method and version."""
+        return self._families.values()
+
+    def idle_s(self, agent: AgentState, now_s: float) -> float:
+        """For how long nothing was heard of an agent, without the time in which we saw nothing."""
+        return self.sight.broker.unseen.elapsed(agent.activity.seen_s, now_s)
+
+    def state_of(self, agent: AgentState, now_s: float) -> AgentStateName:
+        """In which state an agent is."""
+        agent.activity.in_rebound = bool(agent.open_windows)
+        broker = self.sight.broker
+        return agent.activity.state(now_s, broker.blind, unseen=broker.unseen, times=self._times)
+
+    def _take_status(self, status: AgentStatus, now_s: float) -> StatusNews[A] | RefusedStatus | None:
+        if not 0 < status.seen_s <= now_s + _DAY_S:
+            return RefusedStatus(status)  # a broker's clock that far off would make the agent the newest for good
+        agent = self._agent(status.agent)
+        name = fingerprint(status.producer)
+        before = agent.producers.get(name) or ProducerRecord()
+        if status.seen_s < before.seen_s:
+            return None
+        agent.producers.put(name, ProducerRecord(status.seen_s, status.session, status.counts))
+        if before.session != status.session:
+            # The agent has started anew: what its former session left open is over, also where nobody said so.
+            agent.drop_windows(lambda place: place[0].session == before.session)
+        newest = status.seen_s >= agent.activity.seen_s
+        if newest:
+            agent.activity.fold(status)
+            agent.told = self._told_windows(status)
+            if math.isfinite(status.clock_skew_s):
+                agent.skew_s = status.clock_skew_s
+        self.sight.heard(status.seen_s)
+        steps = [
+            self._new_steps(episode.key, episode.traits, episode.steps, episode.unscored_steps)
+            for episode in status.episodes
+            if fingerprint(episode.key) not in self._ended
+        ]
+        return StatusNews(agent, status, before, newest, steps)
+
+    def _told_windows(self, status: AgentStatus) -> dict[WindowPlace, OpenWindowRecord]:
+        return {
+            (episode.key, window.number): OpenWindowRecord(
+                episode.traits, window.departure_time_s, window.recovery_cost
+            )
+            for episode in status.episodes
+            if (window := episode.window) is not None
+            and math.isfinite(window.departure_time_s)
+            and fingerprint((episode.key, window.number, False)) not in self._windows
+            and fingerprint(episode.key) not in self._ended
+        }
+
+    def _take_window(self, window: WindowReading) -> WindowNews[A] | None:
+        if not self._windows.add(fingerprint(window.identity), None):
+            return None
+        agent = self._agent(window.key.agent)
+        place = window.key, window.number
+        if window.state == "open":
+            if fingerprint(window.key) not in self._ended and math.isfinite(window.departure_time_s):
+                agent.opened[place] = OpenWindowRecord(window.traits, window.departure_time_s)
+            return WindowNews(agent, window, opens=True)
+        agent.drop_windows(lambda other: other == place)
+        # The reading of its opening may have been lost to retention, or come later: then it is a repetition.
+        return WindowNews(agent, window, opens=self._windows.add(fingerprint((*place, True)), None))
+
+    def _take_summary(self, summary: EpisodeSummary) -> EndNews[A] | None:
+        key = fingerprint(summary.key)
+        if not self._ended.add(key, None):
+            return None
+        agent = self._agent(summary.key.agent)
+        agent.drop_windows(lambda place: place[0] == summary.key)
+        steps = self._new_steps(summary.key, summary.traits, summary.steps, summary.unscored_steps)
+        self._counted.pop(key)
+        return EndNews(agent, summary, begins=self._begun.add(key, None), steps=steps)
+
+    def _take_family(self, reading: FamilyReading) -> FamilyNews | None:
+        key = family_key(reading)
+        held = self._families.get(key)
+        if held is not None and not is_later(reading.sequence, reading.updated_s, held.sequence, held.updated_s):
+            return None
+        self._families.put(key, reading)
+        return FamilyNews(key, reading)
+
+    def _new_steps(self, key: EpisodeKey, traits: EpisodeTraits, steps: int, unscored: int) -> EpisodeSteps:
+        """What is new since the episode was last heard of: its counts run from its start."""
+        episode = fingerprint(key)
+        steps_before, unscored_before = self._counted.get(episode) or (0, 0)
+        steps, unscored = max(steps, steps_before), max(unscored, unscored_before)
+        self._counted.put(episode, (steps, unscored))
+        return EpisodeSteps(traits, steps - steps_before, unscored - unscored_before)
+
+    def _agent(self, name: str) -> A:
+        label = clean_label_value(name)
+        key = agent_key(label)
+        agent = self._agents.get(key)
+        if agent is None:
+            self.agents_forgotten += len(self._agents) >= self._bounds.agents
+            agent = self._make_agent(label, key)
+        self._agents.put(key, agent)
+        return agent
+
+
+def agent_key(label: LabelValue) -> bytes:
+    """What an agent is remembered by, and found by in addresses: its id may be anything, and long."""
+    return hashlib.blake2b(label.encode(), digest_size=16).digest()
+
+
+def clean_family(reading: FamilyReading) -> tuple[LabelValue, ...]:
+    """Family, method and version as values of labels."""
+    return tuple(clean_label_value(part) for part in reading.identity)
+
+
+def family_key(reading: FamilyReading) -> bytes:
+    """What a family, method and version are remembered by."""
+    return fingerprint(clean_family(reading))
+
+
+def is_later(sequence: int, updated_s: float, held_sequence: int, held_updated_s: float) -> bool:
+    """Whether a family's reading replaces the one that is held, by how many changes each has seen, and its time.
+
+    A worker whose state was lost with its broker counts from 1 again. A time that is none is older than any.
+
+    >>> is_later(43, 1000.0, 42, 1000.0), is_later(42, 1000.0, 42, 1000.0), is_later(1, 2000.0, 42, 1000.0)
+    (True, False, True)
+    """
+    times = [time_s if math.isfinite(time_s) else -math.inf for time_s in (updated_s, held_updated_s)]
+    return sequence > held_sequence or times[0] > times[1] + _OTHER_COUNT_S
