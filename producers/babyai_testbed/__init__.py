@@ -1,7 +1,7 @@
 """Agents on minigrid's BabyAI levels, with perturbations and a clock of their own: a source of step events.
 
-`task_families` says which tasks there are, `episode_play` plays one step by step into an emitter, and
-`testbed_recording` makes a recording of many.
+`tasks` says which tasks there are, `play` plays one step by step into an emitter, and `recording` makes a recording of
+many.
 """
 
 import os

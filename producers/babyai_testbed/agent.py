@@ -1,6 +1,6 @@
-"""The agent of the testbed: follows a plan, notices when it has lost it, and makes a new one from scratch.
+"""The agent of the testbed: follows a plan, notices when it no longer fits the world, and makes a new one from scratch.
 
-minigrid's BabyAI bot, made to start anywhere in a mission and to say so when it has lost its plan.
+The plan is that of minigrid's BabyAI bot, made to start anywhere in a mission and to say when it is lost.
 """
 
 from collections.abc import Callable
@@ -25,6 +25,8 @@ from springback.producers.babyai_testbed.simulated_time import CostModel
 MAX_REVISIONS = 200
 """Revisions of the plan within one cycle; the bot needs some ten, and can go round in circles for ever."""
 
+_WAYS_OUT = (Actions.left, Actions.right, Actions.forward)
+
 BOT_FAILURES = (AssertionError, AttributeError, DisappearedBoxError, TypeError)
 """What minigrid's bot raises when the world does not fit its plan: it checks by assertions alone, if at all."""
 
@@ -40,7 +42,7 @@ class PlanningBot(BabyAIBot):
         level: the level, in any state.
         remaining: the action instructions still to do, in order.
         map_seen: which cells were seen so far, bool, shape (width, height); taken over and kept up to date.
-        notice: is told the cells in view at each look; whether something is missing that should be there.
+        notice: given the cells in view at each look, says whether something is missing that should be there.
     """
 
     def __init__(
@@ -130,9 +132,6 @@ class PlanningBot(BabyAIBot):
         self.in_view = view
 
 
-_WAYS_OUT = (Actions.left, Actions.right, Actions.forward)
-
-
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What the agent does next, and what it took to decide it.
@@ -213,7 +212,7 @@ class RecoveringAgent:
         return bool(remaining) and isinstance(remaining[0], GoToInstr)
 
     def mistake(self, distractor: Any) -> bool:
-        """Makes the agent take a distractor for the target at hand, without noticing; whether that was possible."""
+        """Makes the agent take a distractor for the target at hand, without noticing. False if that is not possible."""
         if self._wrong is not None or not self.beliefs.remaining():
             return False
         instruction, name = self.beliefs.at_hand()

@@ -4,10 +4,9 @@ The propositions of a mission are the sub-instructions of its And, Before and Af
 picking up something, two for putting something next to something (it is held; it is there). Progress is the share of
 the propositions that hold, and for the first that does not, the share of the way to its target. This is ours.
 
-What the agent believes about the things that its mission names: where they are, and which ones are meant.
-
-minigrid's bot shares its object descriptions with the verifier of the mission, and so knows at once of anything that
-moves. Here it has descriptions of its own, which only what it sees, or does itself, keeps up to date.
+What the agent believes of its mission is kept apart from that. minigrid's bot shares its object descriptions with the
+verifier of the mission, and so knows at once of anything that moves; `MissionBeliefs` has descriptions of its own,
+which only what it sees, or does itself, keeps up to date.
 """
 
 from collections import deque
@@ -26,6 +25,8 @@ from minigrid.envs.babyai.core.verifier import (
 )
 
 Cell = tuple[int, int]
+
+_DESCRIPTIONS = ("desc", "desc_move", "desc_fixed")  # how minigrid's instructions name the things that they are about
 UNREACHABLE = 10_000
 NEARLY = 0.95
 """Share of a proposition that is reached at its target, before it holds."""
@@ -248,9 +249,6 @@ class MissionBeliefs:
                 believed = getattr(action, name, None)
                 if believed is not None:
                     yield believed
-
-
-_DESCRIPTIONS = ("desc", "desc_move", "desc_fixed")
 
 
 def _believed(action: Any) -> Any:

@@ -1,6 +1,7 @@
-"""The task families: which BabyAI levels they hold, and endless reproducible sequences of tasks.
+"""The task families, and which of their tasks a run of the testbed plays.
 
-Which episodes a run of the testbed plays, in order: every task clean first, then again under rising stress.
+A family holds BabyAI levels and gives an endless, reproducible sequence of tasks. A run plays every task clean first,
+then again under rising stress.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,8 @@ from itertools import islice
 import numpy as np
 
 from springback.producers.perturbations.severity import PERTURBATION_KINDS, PerturbationKind
+
+STRESSES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +83,6 @@ def _tasks(family: str, seed: int) -> Iterator[Task]:
     while True:
         for level in FAMILIES[family]:
             yield Task(family, level.level_id, int(rng.integers(2**31)), level.step_limit)
-
-
-STRESSES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

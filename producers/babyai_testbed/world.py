@@ -1,6 +1,6 @@
 """A BabyAI level as a world with disturbances and a clock, whose `info` holds the signals of each step.
 
-Makes BabyAI levels for the testbed: seeded, silent, and without the costly image that its agent does not use.
+The levels are seeded and silent, and spare the costly image that the agent does not use.
 """
 
 from functools import cache
@@ -19,6 +19,9 @@ from springback.producers.babyai_testbed.simulated_time import ACTION_S, Simulat
 
 CLOSE_RISK = 0.1
 """Risk load of each occupied cell beside the agent; a bump adds 1."""
+
+MAX_PLACINGS = 5_000
+"""Placings in one layout; a layout has some tens, but where a small room is full, minigrid tries for ever."""
 
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 
@@ -50,7 +53,7 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._actions = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Resets the level; the agent of the episode before is let go."""
+        """Resets the level; the agent of the last episode is forgotten."""
         observation, info = super().reset(seed=seed, options=options)
         self._mission = MissionProgress(self._level)
         self._agent = None
@@ -59,7 +62,7 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, {**info, "instruction": self._level.mission}
 
     def attach(self, agent: RecoveringAgent) -> None:
-        """Says whom the disturbance strikes in this episode."""
+        """Says which agent the disturbance strikes in this episode."""
         self._agent = agent
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -124,10 +127,6 @@ def _feedback(bump: bool, failed: bool) -> str:
     if bump:
         return "bumped"
     return "the action did not do what was meant" if failed else ""
-
-
-MAX_PLACINGS = 5_000
-"""Placings in one layout; a layout has some tens, but where a small room is full, minigrid tries for ever."""
 
 
 class _TestbedLevel:

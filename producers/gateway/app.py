@@ -29,14 +29,14 @@ from springback.producers.gateway.request_bodies import (
 from springback.producers.http_server import Handler
 
 IN_A_THREAD_BYTES = 64 * 1024
-"""A larger body is looked at in a thread, so that nobody else waits for that."""
+"""A larger body is decoded in a thread, so that other requests need not wait for it."""
 
 WAIT_FOR_ROOM_S, WAIT_FOR_KAFKA_S = 1, 2
 OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
 
 
 class RequestOutcome(NamedTuple):
-    """What became of the frames of a request: how many are in Kafka, and what is told of the others."""
+    """What became of the frames of a request: how many are in Kafka, and what the answer says of the others."""
 
     accepted: int
     refused: list[FrameNote]
@@ -45,7 +45,7 @@ class RequestOutcome(NamedTuple):
 
     @property
     def status(self) -> int:
-        """200 all are in Kafka; 207 some, the others never will be; 503 some should be sent again; 4xx none."""
+        """200: all are in Kafka; 207: some are, the others never will be; 503: some should be sent again; 4xx: none."""
         if self.failed:
             return 503
         if not self.refused:
@@ -137,7 +137,9 @@ class GatewayApp:
                     self._metrics.pending.set(self._budget.held)
             outcome = await self._taken(await self._admission(kind, reader.finish()))
         except ConnectionError as error:
-            raise RequestRefusedError(400, "body_cut_off", "the connection was closed in the midst of it") from error
+            raise RequestRefusedError(
+                400, "body_cut_off", "the connection was closed before the body had ended"
+            ) from error
         except TimeoutError as error:
             message = f"the body did not come within {self._options.body_timeout_s:g} s"
             raise RequestRefusedError(408, "body_too_slow", message) from error
@@ -219,7 +221,7 @@ def _refusal(error: RequestRefusedError) -> web.Response:
     headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    detail = without_lone_surrogates(str(error))  # it may hold a header, in whatever bytes that came
+    detail = without_lone_surrogates(str(error))  # it may quote a header, whatever its bytes were
     return _json(error.status, {"accepted": 0, "reason": error.reason, "detail": detail}, headers)
 
 

@@ -1,4 +1,4 @@
-"""What the gateway answers when it takes nothing of a request, or cannot be started."""
+"""Why the gateway takes nothing of a request, or cannot be started."""
 
 from springback.producers.errors import ProducerError
 
@@ -13,7 +13,7 @@ class RequestRefusedError(ProducerError):
     Attributes:
         status: the HTTP status.
         reason: a short snake_case code out of a small fixed set, fit for a metric label.
-        retry_after_s: when it is worth another try; None where it never is.
+        retry_after_s: after how long to try again; None where that is of no use.
     """
 
     def __init__(self, status: int, reason: str, detail: str, retry_after_s: int | None = None) -> None:

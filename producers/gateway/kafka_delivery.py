@@ -1,4 +1,4 @@
-"""Brings frames to Kafka and says of each whether it is there. Lives through brokers that go away and come back."""
+"""Brings frames to Kafka and says of each whether it has arrived; outlives brokers that go away and come back."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ _BACKOFF = Backoff(0.25, 2.0)
 
 
 class KafkaDelivery:
-    """A connection to one topic, made anew whenever it is of no more use.
+    """A connection to one topic, made anew whenever it can no longer be used.
 
     Frames are written idempotently where the broker can (the embedded one cannot), so that aiokafka's own tries do not
     write one twice.
@@ -107,7 +107,7 @@ class KafkaDelivery:
         """What became of sending each frame: a future, or a reason and a detail."""
         sent: list[Any] = []
         for frame in frames:
-            # Behind a frame that was not taken none must go: the robot's steps in it would come too late for ever.
+            # No frame may overtake one that was not taken: its steps would then come too late, for good.
             stuck = bool(sent) and isinstance(sent[-1], tuple) and sent[-1][0] == NOT_ACKNOWLEDGED
             sent.append(sent[-1] if stuck else await self._send(producer, frame, deadline))
         return sent
@@ -118,7 +118,7 @@ class KafkaDelivery:
                 future = await producer.send(self._topic, frame.value, key=frame.key)
         except (KafkaError, TimeoutError) as error:
             return self._failure(error)
-        # It may fail after its request was answered, when nobody looks at it any more.
+        # It may fail after its request was answered, when nothing reads its result any more.
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         return future
 

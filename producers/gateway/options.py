@@ -1,4 +1,4 @@
-"""What the gateway is told at its start, and what it refuses to do."""
+"""The options of a gateway, and which of them do not go together."""
 
 import logging
 import ssl
@@ -16,7 +16,7 @@ SHORTEST_TOKEN = 16
 
 
 class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a gateway is told.
+    """Everything that a gateway is started with.
 
     Attributes:
         bootstrap: HOST:PORT of a broker, several with commas between.
@@ -24,7 +24,7 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
         client_options: further options of aiokafka's clients (security).
         host: where it listens.
         port: its port; 0 takes a free one.
-        token: what requests must bear; None where whoever reaches it may send.
+        token: what requests must carry; None where everyone who can reach it may send.
         tls: the TLS context; None for plain HTTP.
         most_body_bytes: the largest body, unpacked.
         most_frames: frames in one request at most.

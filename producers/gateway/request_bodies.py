@@ -1,8 +1,6 @@
-"""From the bytes of a request's body to the frames in it. A body is bounded while it is unpacked, not afterwards.
+"""From the bytes of a request's body to its frames, and which of those may go to Kafka.
 
-Which frames of a request may go to Kafka, and what is told of those that may not.
-
-A bound on what is held in memory at a time, over all requests.
+A body is bounded while it is unpacked, not afterwards, and so is what all requests hold in memory at a time.
 """
 
 import io
@@ -19,6 +17,7 @@ from springback.producers.errors import UnreadableFrameError
 from springback.producers.gateway.errors import RequestRefusedError
 
 JSON, JSON_LINES, MESSAGE_PACK = "application/json", "application/x-ndjson", "application/msgpack"
+
 KIND_OF_TYPE = {
     JSON: JSON,
     JSON_LINES: JSON_LINES,
@@ -28,10 +27,42 @@ KIND_OF_TYPE = {
     "application/x-msgpack": MESSAGE_PACK,
     "application/vnd.msgpack": MESSAGE_PACK,
 }
+
 MOST_MEMBERS = 1000
 """gzip members in a body at most: an empty one costs its sender 20 bytes and the gateway a new decompressor."""
+
+RECORD_OVERHEAD = 128
+"""What a record adds to its key and value at most: the head of a batch, and its own."""
+
+LONGEST_DETAIL = 300
 _GZIP = 31
 _MESSAGE_PACK_ARRAYS = frozenset([*range(0x90, 0xA0), 0xDC, 0xDD])
+
+
+class ByteBudget:
+    """Bytes that may be held at a time, over all requests; a request that finds no room is refused.
+
+    >>> budget = ByteBudget(10)
+    >>> budget.take(6), budget.take(6), budget.held
+    (True, False, 6)
+    >>> budget.give_back(6); budget.take(10)
+    True
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self.held = 0
+
+    def take(self, size: int) -> bool:
+        """Takes so many bytes, if there is room."""
+        if self.held + size > self.most_bytes:
+            return False
+        self.held += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Gives bytes back."""
+        self.held -= size
 
 
 class BodyReader:
@@ -51,7 +82,10 @@ class BodyReader:
         self.size = 0
 
     def feed(self, piece: bytes) -> int:
-        """Takes a piece; by how many bytes the body has grown.
+        """Takes a piece in.
+
+        Returns:
+            By how many bytes the body has grown.
 
         Raises:
             RequestRefusedError: the body is too large, packed or unpacked, or no gzip.
@@ -79,7 +113,7 @@ class BodyReader:
         return self.size - before
 
     def finish(self) -> bytes:
-        """The whole body, which the reader lets go of.
+        """The whole body; the reader does not keep it.
 
         Raises:
             RequestRefusedError: it was cut off.
@@ -127,8 +161,8 @@ def frames_in(kind: str, body: bytes, most_frames: int) -> list[bytes]:
 
 
 def _json_items(body: bytes, most_frames: int) -> list[bytes]:
-    # Python clients write NaN and Infinity, which JSON has not. In a lone frame they cost a row, and so they do here:
-    # numbers of the same length stand for them while the frames are told apart.
+    # Python clients write NaN and Infinity, which JSON does not have. In a lone frame they cost a row, and so they do
+    # here: numbers of the same length stand for them while the frames are told apart.
     plain = body.replace(b"NaN", b"0  ").replace(b"Infinity", b"0       ")
     found, place = [], 0
     for item in map(bytes, _items(plain, most_frames, msgspec.json.decode)):
@@ -141,7 +175,7 @@ def _json_items(body: bytes, most_frames: int) -> list[bytes]:
 def _items(body: bytes, most_frames: int, decode: Callable[..., Any]) -> list[msgspec.Raw]:
     try:
         items: list[msgspec.Raw] = decode(body, type=Annotated[list[msgspec.Raw], msgspec.Meta(max_length=most_frames)])
-    except msgspec.ValidationError as error:  # an array it is: nothing but its length can be wrong
+    except msgspec.ValidationError as error:  # it is an array: only its length can be wrong
         raise _too_many(most_frames) from error
     except (msgspec.MsgspecError, RecursionError) as error:
         raise RequestRefusedError(400, "not_an_array", f"the array of frames cannot be read: {error}") from error
@@ -150,11 +184,6 @@ def _items(body: bytes, most_frames: int, decode: Callable[..., Any]) -> list[ms
 
 def _too_many(most_frames: int) -> RequestRefusedError:
     return RequestRefusedError(413, "too_many_frames", f"more than {most_frames} frames in one request; send fewer")
-
-
-RECORD_OVERHEAD = 128
-"""What a record adds to its key and value at most: the head of a batch, and its own."""
-LONGEST_DETAIL = 300
 
 
 class AdmittedFrame(NamedTuple):
@@ -167,7 +196,7 @@ class AdmittedFrame(NamedTuple):
 
 
 class FrameNote(NamedTuple):
-    """What is told of a frame by its place: why it was not taken, or what of it will be left out."""
+    """What the answer says of the frame at a place: why it was not taken, or what of it will be left out."""
 
     place: int
     reason: str
@@ -205,7 +234,7 @@ def admit(frames: Iterable[bytes], largest_record: int) -> Admission:
     """
     admission = Admission([], [], [])
     for place, data in enumerate(frames):
-        if len(data) + RECORD_OVERHEAD > largest_record:  # it is not worth a look
+        if len(data) + RECORD_OVERHEAD > largest_record:  # too large whatever is in it
             admission.refused.append(_too_large(place, len(data) + RECORD_OVERHEAD, largest_record))
             continue
         try:
@@ -230,29 +259,3 @@ def admit(frames: Iterable[bytes], largest_record: int) -> Admission:
 def _too_large(place: int, size: int, largest_record: int) -> FrameNote:
     detail = f"{size} bytes as a record, the topic takes {largest_record}; send smaller frames"
     return FrameNote(place, "frame_too_large", detail)
-
-
-class ByteBudget:
-    """Bytes that may be held; who finds no room is told so and waits elsewhere.
-
-    >>> budget = ByteBudget(10)
-    >>> budget.take(6), budget.take(6), budget.held
-    (True, False, 6)
-    >>> budget.give_back(6); budget.take(10)
-    True
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
-        self.held = 0
-
-    def take(self, size: int) -> bool:
-        """Takes so many bytes, if there is room."""
-        if self.held + size > self.most_bytes:
-            return False
-        self.held += size
-        return True
-
-    def give_back(self, size: int) -> None:
-        """Gives bytes back."""
-        self.held -= size

@@ -1,4 +1,4 @@
-"""Runs the gateway: listens, keeps Kafka's connection, and on a stop answers what is under way before it ends."""
+"""Runs the gateway: listens, keeps the connection to Kafka, and answers the requests under way before it ends."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ async def serve_gateway(
     """Serves until `stop` is set, then answers the requests under way within `drain_timeout_s`.
 
     Args:
-        options: what the gateway is told.
+        options: what the gateway is started with.
         stop: ends it.
         on_listening: called with the address once it listens; Kafka may not be there yet.
 
@@ -64,7 +64,7 @@ async def serve_gateway(
 async def start_speaking(
     gateway: GatewayApp, options: GatewayOptions, metrics: GatewayMetrics
 ) -> tuple[web.AppRunner, ConnectionGuard]:
-    """What speaks HTTP for the gateway (to be cleaned up at the end), and what makes the protocols of connections."""
+    """Starts what speaks HTTP for the gateway (to be cleaned up at the end), and what guards its connections."""
     guard = ConnectionGuard(
         ConnectionLimits(
             most_connections=options.most_connections,
