@@ -1,4 +1,4 @@
-"""The plot of how a value network was fitted: its errors epoch by epoch, and where it was taken from."""
+"""The plot of how a value network was fitted: its errors epoch by epoch, and the epoch that was kept."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ _TRAIN, _HELD_OUT, _MUTED = "#0072b2", "#d55e00", "#777777"
 
 
 def write_loss_curve(path: Path, fitted: FittedValue) -> None:
-    """Write the plot as an image, in the format that the file's name ends in.
+    """Writes the plot as an image, in the format that the file's name ends in.
 
     Raises:
         OSError: the file cannot be written.

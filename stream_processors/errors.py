@@ -22,23 +22,23 @@ class StateFormatError(StreamError):
 
 
 class StateAheadError(StreamError):
-    """The state has read further than the topic reaches: the topic was made anew under the worker."""
+    """The state has been read further than the topic reaches: the topic was deleted and created again."""
 
 
 class RecoveryTimeoutError(StreamError):
-    """The worker did not get its partitions, tables and baselines ready within the bound that was set."""
+    """Partitions, tables and baselines were not ready within the time that was set."""
 
 
 class WorkerStoppedError(StreamError):
-    """A part that the worker cannot go on without has ended."""
+    """A part of the worker has ended that it cannot go on without."""
 
 
 class BaselineImportError(StreamError):
-    """An import of a baseline was not taken up in time, or its file cannot be read."""
+    """A baseline's file cannot be read, or no worker took the baseline up in time."""
 
 
 class TransientBrokerError(StreamError):
-    """The broker did not do what was asked, and may do so later."""
+    """The broker did not do what was asked, but may do it later."""
 
 
 class StateWriteError(StreamError):

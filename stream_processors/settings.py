@@ -1,4 +1,4 @@
-"""Settings of the worker: defaults, then a TOML or JSON file, then SPRINGBACK_* of the environment.
+"""Settings of the worker: defaults, a TOML or JSON file over them, SPRINGBACK_* of the environment over both.
 
 A key inside a table is reached in the environment by two underscores: SPRINGBACK_KAFKA__SASL_USERNAME. Variables that
 name no setting of the worker are left to the other parts of springback.
@@ -23,7 +23,7 @@ _MAY_BE_SECRET = re.compile("password|key|url")
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that one worker is told. Times are seconds.
+    """The settings of one worker. Times are seconds.
 
     Attributes:
         kafka: addresses and security of the brokers.
@@ -86,7 +86,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         return self.prefix + self.app_id
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Checks the ranges."""
         for key in ("partitions", "replication", "buckets", "batch_max"):
             _check_range(key, getattr(self, key), 1)
         for key in ("batch_within_s", "commit_interval_s", "tick_interval_s", "stall_s", "baseline_refresh_s"):
@@ -109,8 +109,8 @@ def load_settings(
 
     Args:
         file: a .toml or .json file.
-        environment: instead of the process's own.
-        overrides: what a command line says, by key (nested tables as nested mappings); above all else.
+        environment: the variables; those of the process if None.
+        overrides: settings of the command line by key, nested tables as nested mappings; they stand above all else.
 
     Raises:
         SettingsError: a key is unknown, or its value is not what it must be.
@@ -165,7 +165,7 @@ def _put(table: dict[str, Any], path: list[str], value: Any) -> None:
     for key in above:
         inner = table.setdefault(key, {})
         if not isinstance(inner, dict):
-            message = f"Settings: {key!r} is {inner!r}, expected a table, for {'.'.join(path)!r} is set too."
+            message = f"Settings: {key!r} is {inner!r}, expected a table, because {'.'.join(path)!r} is set too."
             raise SettingsError(message)
         table = inner
     table[last] = value

@@ -65,7 +65,7 @@ class TopicSpec(NamedTuple):
 _STATE = (("min.cleanable.dirty.ratio", "0.1"), ("segment.ms", str(_HOUR_MS)))
 
 TOPICS: tuple[TopicSpec, ...] = (
-    # The broker's clock, not the producer's: it stands in where an agent has none.
+    # Records carry the broker's time: it stands in for the clock of an agent that has none.
     TopicSpec(
         STEPS,
         "producer",
@@ -75,7 +75,7 @@ TOPICS: tuple[TopicSpec, ...] = (
         largest_bytes=LARGEST_RECORD_BYTES // 16,
         extra=(("message.timestamp.type", "LogAppendTime"),),
     ),
-    # Larger by the scores. Its records keep the time at which they came into `steps`.
+    # Larger, as the scores are added. Its records keep the time at which they came into `steps`.
     TopicSpec(JUDGED_STEPS, "producer", "delete", 7 * _DAY_MS, largest_bytes=LARGEST_JUDGED_BYTES),
     TopicSpec(DEAD_LETTER, "producer", "delete", 30 * _DAY_MS),
     TopicSpec(CONTRIBUTIONS, "family", "delete", 7 * _DAY_MS),
@@ -120,12 +120,12 @@ async def declare_topics(
     replication: int = 1,
     client_options: Mapping[str, Any] | None = None,
 ) -> dict[str, int]:
-    """Create whichever topics are missing, and check the partitions of those that exist.
+    """Creates the topics that are missing, and checks the partitions of those that exist.
 
     Args:
         bootstrap: HOST:PORT of the broker, several with commas between.
         prefix: what the topics' names begin with.
-        app_id: the worker's application id, whose changelogs are declared too; none where not given.
+        app_id: the worker's application id, whose changelogs are declared too; none if None.
         partitions: partitions of each topic (one for `stage-baselines`).
         replication: copies of each partition.
         client_options: further options of aiokafka's clients (security).
@@ -160,7 +160,7 @@ async def declare_topics(
 
 
 async def declare_topics_for(settings: WorkerSettings) -> dict[str, int]:
-    """Declare the topics of an installation, its workers' changelogs among them. As `declare_topics`."""
+    """Declares the topics of an installation with its workers' changelogs, as `declare_topics` does."""
     return await declare_topics(
         settings.kafka.bootstrap,
         prefix=settings.prefix,
@@ -172,11 +172,15 @@ async def declare_topics_for(settings: WorkerSettings) -> dict[str, int]:
 
 
 def check_partitions(found: Mapping[str, int], expected: Mapping[str, int]) -> None:
-    """Raise TopicMismatchError where a topic has other partitions than expected."""
-    wrong = [f"{name} has {found[name]}, not {count}" for name, count in expected.items() if found[name] != count]
+    """Checks how many partitions each topic has.
+
+    Raises:
+        TopicMismatchError: a topic has another number than expected.
+    """
+    wrong = [f"{name} has {found[name]}, expected {count}" for name, count in expected.items() if found[name] != count]
     if wrong:
         message = (
-            f"Topics exist with other partitions than asked for: {'; '.join(wrong)}. Ask for the partitions that they "
+            f"Topics exist with another number of partitions: {'; '.join(wrong)}. Ask for the partitions that they "
             "have, use another prefix, or delete them (their messages are then lost)."
         )
         raise TopicMismatchError(message)
@@ -209,6 +213,6 @@ async def _wait_until_known(admin: AIOKafkaAdminClient, names: Sequence[str]) ->
         if not unknown:
             return {name: known[name] for name in names}
         if asyncio.get_running_loop().time() > deadline:
-            message = f"The broker created, but after {_DECLARE_TIMEOUT_S:.0f} s still does not list: {unknown}."
+            message = f"The broker created topics, but does not list them after {_DECLARE_TIMEOUT_S:.0f} s: {unknown}."
             raise TopicDeclarationError(message)
         await asyncio.sleep(0.05)

@@ -1,9 +1,4 @@
-"""Recovery cost against stress, every episode a dot, the mean of each stress a line.
-
-Recovery costs of clean and of disturbed episodes, side by side.
-
-Where the recovery cost comes from, by stress: shares of the three channels, stacked to the whole.
-"""
+"""The plots of the recovery cost: of clean and disturbed episodes, against the stress, and what it consists of."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,8 +17,7 @@ from springback.dashboards.evaluation_report.plot_style import (
     series_style,
     stress_axis,
 )
-from springback.dashboards.evaluation_report.report_numbers import ChannelRow, CostPoint, ReportNumbers
-from springback.dashboards.evaluation_report.report_selection import (
+from springback.dashboards.evaluation_report.report_display import (
     MOST_SERIES,
     Chosen,
     figure_text,
@@ -33,89 +27,19 @@ from springback.dashboards.evaluation_report.report_selection import (
     p_text,
     share_text,
 )
+from springback.dashboards.evaluation_report.report_numbers import ChannelRow, CostPoint, ReportNumbers
 
 _MOST_DOTS = 600
-_CLEAR_P = 0.05
-
-
-def cost_stress_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
-    """A panel for each family, with its methods in it."""
-    panels, missing = [], list(chosen.left_out)
-    for family, rows in chosen.families.items():
-        shown = [row for row in rows if own(numbers.costs, row)]
-        if shown:
-            panels.append(_stress_panel(family, shown[:MOST_SERIES], numbers))
-        else:
-            missing.append(f"{name_text(family)}: no episode has a cost.")
-    return PlotSection(
-        "Does the cost rise with the stress?",
-        "Faint dots are episodes, marks with a line are means, with their bootstrap interval. "
-        "ρ is Spearman's rank correlation: 1 if more stress always costs more, 0 if it makes no difference.",  # noqa: RUF001
-        panels,
-        missing,
-    )
-
-
-def _stress_panel(family: str, rows: list[GroupRow], numbers: ReportNumbers) -> Panel:
-    def plot(axes: Axes) -> None:
-        largest = max(point.recovery_cost for row in rows for point in own(numbers.costs, row))
-        for number, row in enumerate(rows):
-            _series(axes, number, (number - (len(rows) - 1) / 2) * 0.02, row, numbers)
-        cost_scale(axes, "y", largest)
-        stress_axis(axes, numbers.grid)
-        axes.set_ylabel("C_rec of an episode (no unit)")
-        if len(rows) > 1:
-            legend_above(axes)
-
-    return Panel(f"{name_text(family)}: {_stress_finding(rows)}", draw(plot), _note(rows))
-
-
-def _stress_finding(rows: list[GroupRow]) -> str:
-    found = [row.correlation for row in rows]
-    if len(rows) > 1:
-        rising = sum(c is not None and c.rho > 0 and c.p <= _CLEAR_P for c in found)
-        return f"cost clearly rises for {rising} of {len(rows)} methods"
-    (one,) = found
-    if one is None:
-        return "stress or cost does not vary"
-    direction = "no clear trend" if one.p > _CLEAR_P else "cost rises" if one.rho > 0 else "cost falls"
-    return f"{direction} (ρ = {one.rho:.2f}, {p_text(one.p, brief=True)})"  # noqa: RUF001
-
-
-def _note(rows: list[GroupRow]) -> str:
-    if len(rows) == 1:
-        return ""
-    return "; ".join(
-        f"{method_name(row)}: " + ("ρ unknown" if c is None else f"ρ = {c.rho:.2f}, {p_text(c.p)}")  # noqa: RUF001
-        for row in rows
-        for c in [row.correlation]
-    )
-
-
-def _series(axes: Axes, number: int, shift: float, row: GroupRow, numbers: ReportNumbers) -> None:
-    points = sorted(own(numbers.costs, row), key=lambda point: (point.stress, point.recovery_cost))
-    points = points[:: max(1, -(-len(points) // _MOST_DOTS))]
-    spread = (np.arange(len(points)) * 0.618034 % 1 - 0.5) * 0.07
-    style = series_style(number)
-    axes.plot(
-        [point.stress for point in points] + spread + shift,
-        [point.recovery_cost for point in points],
-        "o",
-        color=style["color"],
-        markersize=3,
-        alpha=0.35,
-        markeredgewidth=0,
-    )
-    means = [(own_row.stress, own_row.recovery_cost_mean) for own_row in own(numbers.stresses, row)]
-    known = [(stress + shift, mean) for stress, mean in means if mean is not None]
-    axes.plot([stress for stress, _ in known], [mean.value for _, mean in known], label=method_name(row), **style)
-    for stress, mean in known:
-        if mean.low is not None and mean.high is not None:
-            axes.plot([stress, stress], [mean.low, mean.high], color=style["color"], linewidth=2.6, alpha=0.6)
-
-
-_MOST_DOTS_OF_A_GROUP = 400
+_MOST_DOTS_OF_A_STRIP = 400
+_GOLDEN = 0.618034
+"""Multiples of the golden ratio, less their whole part, spread neighbouring dots apart without chance."""
 _NEAR_NOTHING = 0.03
+_CLEAR_P = 0.05
+_CHANNELS = (
+    ("cognitive", "thinking", SERIES[0], ""),
+    ("physical", "moving", SERIES[4], ""),
+    ("debt", "state debt", SERIES[3], "////"),
+)
 
 
 def cost_distribution_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
@@ -175,10 +99,9 @@ def _strip(axes: Axes, costs: list[float], height: int, colour: str) -> None:
     if not costs:
         axes.annotate("none", (0.5, height), xycoords=("axes fraction", "data"), color=MUTED, ha="center")
         return
-    every = max(1, -(-len(costs) // _MOST_DOTS_OF_A_GROUP))
+    every = max(1, -(-len(costs) // _MOST_DOTS_OF_A_STRIP))
     shown = np.asarray(costs[every // 2 :: every])
-    # The golden ratio spreads neighbours apart without chance.
-    spread = (np.arange(len(shown)) * 0.618034 % 1 - 0.5) * 0.5
+    spread = (np.arange(len(shown)) * _GOLDEN % 1 - 0.5) * 0.5
     axes.plot(shown, height + spread, "o", color=colour, markersize=3.4, alpha=0.55, markeredgewidth=0)
     low, middle, high = np.quantile(costs, (0.25, 0.5, 0.75))
     axes.plot([low, low, high, high, low], height + np.array([-1, 1, 1, -1, -1]) * 0.33, color=INK, linewidth=1.0)
@@ -189,11 +112,80 @@ def _strip(axes: Axes, costs: list[float], height: int, colour: str) -> None:
     axes.annotate(f"mean {figure_text(mean)}", (mean, height + 0.36), color=INK, fontsize=8, ha=side)
 
 
-_CHANNELS = (
-    ("cognitive", "thinking", SERIES[0], ""),
-    ("physical", "moving", SERIES[4], ""),
-    ("debt", "state debt", SERIES[3], "////"),
-)
+def cost_stress_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
+    """A panel for each family, with its methods in it."""
+    panels, missing = [], list(chosen.left_out)
+    for family, rows in chosen.families.items():
+        shown = [row for row in rows if own(numbers.costs, row)]
+        if shown:
+            panels.append(_stress_panel(family, shown[:MOST_SERIES], numbers))
+        else:
+            missing.append(f"{name_text(family)}: no episode has a cost.")
+    return PlotSection(
+        "Does the cost rise with the stress?",
+        "Faint dots are episodes, marks with a line are means, with their bootstrap interval. "
+        "ρ is Spearman's rank correlation: 1 if more stress always costs more, 0 if it makes no difference.",  # noqa: RUF001
+        panels,
+        missing,
+    )
+
+
+def _stress_panel(family: str, rows: list[GroupRow], numbers: ReportNumbers) -> Panel:
+    def plot(axes: Axes) -> None:
+        largest = max(point.recovery_cost for row in rows for point in own(numbers.costs, row))
+        for number, row in enumerate(rows):
+            _series(axes, number, (number - (len(rows) - 1) / 2) * 0.02, row, numbers)
+        cost_scale(axes, "y", largest)
+        stress_axis(axes, numbers.grid)
+        axes.set_ylabel("C_rec of an episode (no unit)")
+        if len(rows) > 1:
+            legend_above(axes)
+
+    return Panel(f"{name_text(family)}: {_stress_finding(rows)}", draw(plot), _stress_note(rows))
+
+
+def _stress_finding(rows: list[GroupRow]) -> str:
+    found = [row.correlation for row in rows]
+    if len(rows) > 1:
+        rising = sum(c is not None and c.rho > 0 and c.p <= _CLEAR_P for c in found)
+        return f"cost clearly rises for {rising} of {len(rows)} methods"
+    (one,) = found
+    if one is None:
+        return "stress or cost does not vary"
+    direction = "no clear trend" if one.p > _CLEAR_P else "cost rises" if one.rho > 0 else "cost falls"
+    return f"{direction} (ρ = {one.rho:.2f}, {p_text(one.p, brief=True)})"  # noqa: RUF001
+
+
+def _stress_note(rows: list[GroupRow]) -> str:
+    if len(rows) == 1:
+        return ""
+    return "; ".join(
+        f"{method_name(row)}: " + ("ρ unknown" if c is None else f"ρ = {c.rho:.2f}, {p_text(c.p)}")  # noqa: RUF001
+        for row in rows
+        for c in [row.correlation]
+    )
+
+
+def _series(axes: Axes, number: int, shift: float, row: GroupRow, numbers: ReportNumbers) -> None:
+    points = sorted(own(numbers.costs, row), key=lambda point: (point.stress, point.recovery_cost))
+    points = points[:: max(1, -(-len(points) // _MOST_DOTS))]
+    spread = (np.arange(len(points)) * _GOLDEN % 1 - 0.5) * 0.07
+    style = series_style(number)
+    axes.plot(
+        [point.stress for point in points] + spread + shift,
+        [point.recovery_cost for point in points],
+        "o",
+        color=style["color"],
+        markersize=3,
+        alpha=0.35,
+        markeredgewidth=0,
+    )
+    means = [(own_row.stress, own_row.recovery_cost_mean) for own_row in own(numbers.stresses, row)]
+    known = [(stress + shift, mean) for stress, mean in means if mean is not None]
+    axes.plot([stress for stress, _ in known], [mean.value for _, mean in known], label=method_name(row), **style)
+    for stress, mean in known:
+        if mean.low is not None and mean.high is not None:
+            axes.plot([stress, stress], [mean.low, mean.high], color=style["color"], linewidth=2.6, alpha=0.6)
 
 
 def channel_share_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
@@ -202,7 +194,7 @@ def channel_share_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection
     for row in chosen.groups:
         shares = own(numbers.channels, row)
         if any(share.debt is not None for share in shares):
-            panels.append(Panel(f"{chosen.name(row)}: {_channel_finding(shares)}", _drawn(shares)))
+            panels.append(Panel(f"{chosen.name(row)}: {_channel_finding(shares)}", _shares(shares)))
         else:
             missing.append(f"{chosen.name(row)}: no episode cost anything.")
     return PlotSection(
@@ -220,7 +212,7 @@ def _channel_finding(shares: list[ChannelRow]) -> str:
     return f"at λ = {hardest.stress:g}, {largest:.0%} is {name}"
 
 
-def _drawn(shares: list[ChannelRow]) -> str:
+def _shares(shares: list[ChannelRow]) -> str:
     def plot(axes: Axes) -> None:
         for place, share in enumerate(shares):
             _bar(axes, place, share)

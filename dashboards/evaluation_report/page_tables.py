@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from springback.dashboards.evaluation_report.group_rows import GroupRow, StressRow
-from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
-from springback.dashboards.evaluation_report.report_selection import (
+from springback.dashboards.evaluation_report.report_display import (
     MISSING,
     figure_text,
     name_text,
@@ -13,6 +12,7 @@ from springback.dashboards.evaluation_report.report_selection import (
     p_text,
     share_text,
 )
+from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
 from springback.stream_processors.offline.resampling import Interval
 from springback.stream_processors.offline.tables import ResilienceJson
 
@@ -46,7 +46,7 @@ def stress_table(rows: Sequence[StressRow]) -> str:
 
 
 def navigation_table(resilience: Sequence[ResilienceJson]) -> str:
-    """A row for each family, method, version and kind of attack; empty where no episode said of its path."""
+    """A row for each family, method, version and kind of attack; empty where no episode said how it navigated."""
     rows = [
         [
             *_names(row),

@@ -2,8 +2,7 @@
 
 Plots are drawn in stand-in colours, which are then replaced by the page's own (CSS variables): so they follow the
 reader's light or dark. The palette keeps apart under the common kinds of colour-blindness; marks differ in shape too.
-
-What several plots share: axes of recovery cost, which spans from nothing to tens, and of stress; the legend.
+Several plots share the axes of recovery cost, which spans from nothing to tens, and of stress, and the legend.
 """
 
 import io
@@ -31,6 +30,9 @@ _VARIABLES = {
 }
 PANEL_WIDTH, PANEL_HEIGHT = 3.7, 2.7
 """Inches of 72 points. A phone shows a panel at about this size, so letters stay as large as text."""
+_LINEAR_TO = 0.1
+_TICKS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+_LONG_NAME = 18
 
 # Laid over the defaults of Matplotlib: no settings of the user get into a report.
 _STYLE: Any = {
@@ -65,7 +67,7 @@ _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A plot with its title, which says what one sees, and a note below. All three are plain text but `svg`."""
+    """A plot with its title, which says what it shows, and a note below. All but `svg` is plain text."""
 
     title: str
     svg: str
@@ -115,23 +117,8 @@ def series_style(number: int) -> dict[str, Any]:
     return {"color": SERIES[number % len(SERIES)], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def _for_the_page(document: str) -> str:
-    svg = document[document.index("<svg") :]
-    svg = re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", r'<svg \1 aria-hidden="true">', svg, count=1)
-    svg = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
-    svg = svg.replace("xlink:href", "href").replace("'DejaVu Sans'", "system-ui, sans-serif")
-    for colour, variable in _VARIABLES.items():
-        svg = svg.replace(colour, f"var(--{variable})")
-    return svg.strip()
-
-
-_LINEAR_TO = 0.1
-_LONG_NAME = 18
-_TICKS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-
-
 def cost_scale(axes: Axes, which: str, largest: float) -> None:
-    """Make an axis one of recovery cost: even up to 0.1, logarithmic beyond, from a little under 0."""
+    """Makes an axis one of recovery cost: even up to 0.1, logarithmic beyond, from a little under 0."""
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("symlog", linthresh=_LINEAR_TO, linscale=0.6)
     top = max(1.0, largest * 1.4)
@@ -143,14 +130,24 @@ def cost_scale(axes: Axes, which: str, largest: float) -> None:
 
 
 def stress_axis(axes: Axes, grid: Sequence[float]) -> None:
-    """Make the x axis one of stress, with the grid's points marked."""
+    """Makes the x axis one of stress, with the grid's points marked."""
     axes.set_xlim(min(grid) - 0.06, max(grid) + 0.06)
     axes.set_xticks(list(grid), [f"{point:g}" for point in grid])
     axes.set_xlabel("stress λ (0 clean, 1 hardest)")
 
 
 def legend_above(axes: Axes) -> None:
-    """Put the legend above the plot, where no mark can be under it."""
+    """Puts the legend above the plot, where no mark can be under it."""
     names = axes.get_legend_handles_labels()[1]
     columns = 1 if max(map(len, names)) > _LONG_NAME else 2
     axes.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=columns, columnspacing=1.0)
+
+
+def _for_the_page(document: str) -> str:
+    svg = document[document.index("<svg") :]
+    svg = re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", r'<svg \1 aria-hidden="true">', svg, count=1)
+    svg = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
+    svg = svg.replace("xlink:href", "href").replace("'DejaVu Sans'", "system-ui, sans-serif")
+    for colour, variable in _VARIABLES.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    return svg.strip()

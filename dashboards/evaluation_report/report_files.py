@@ -20,7 +20,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def write_report(
     directory: Path, numbers: ReportNumbers, progress: Progress = lambda what, done, total: None
 ) -> list[Path]:
-    """Write a report into a directory, made where it is not there; what it held of an earlier one is replaced.
+    """Writes a report into a directory, which is made if it is missing; an earlier report in it is replaced.
 
     Raises:
         OSError: a file cannot be written.
@@ -90,7 +90,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file so that a reader never sees half of it."""
+    """Writes a file so that a reader never sees half of it."""
     draft = path.with_name(f".{path.name}.draft")
     draft.write_text(text, encoding="utf-8", newline="")
     os.replace(draft, path)

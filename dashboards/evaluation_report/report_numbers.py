@@ -1,14 +1,7 @@
 """Every number of a report, before any of them is drawn or written: the page, the JSON and the tables read it alone.
 
-Which channel a recovery cost comes from: cognitive effort, physical effort, or state debt.
-
-The episodes whose rebound windows a report draws: a sample that is spread evenly over stress.
-
-The signature of a method: six measures of resilience, each brought to 0 to 1 with 1 the best.
-
-The scales are fixed ones and not relative to the methods at hand, so a signature can be compared between reports.
-
-Source: ours.
+What each family, method and version comes to is in `group_rows`. Here are the numbers behind the plots: single costs,
+the channels' shares in them, a sample of episodes with their rebound windows, and the signatures of the methods.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +15,37 @@ from springback.stream_processors.offline.resampling import CONFIDENCE, RESAMPLE
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, FamilyReading, WindowReading
+
+DEFAULT_SEED = 0
+SHOWN_EPISODES = 24
+
+ALL_FAMILIES = "*"
+AXES = {
+    "success": ("success", "share of the disturbed episodes that succeed"),
+    "low_cost": ("low cost", "1 / (1 + mean C_rec of the disturbed episodes / the most that the contract allows)"),
+    "short_windows": ("short windows", "1 - mean window length / mean length of an episode, in steps"),
+    "steadiness": ("steadiness", "mean stability loss of the clean / of the disturbed episodes, at most 1"),
+    "low_beta": (
+        "low β",
+        "1 / (1 + β / mean stability loss of the clean): 0.5 where magnitude 1 doubles the loss at worst",
+    ),
+    "capacity": ("capacity λ*", "the stress up to which the family's contract holds"),
+}
+"""The six measures of a signature, each brought to 0 to 1 with 1 the best, and how. Source: ours."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is under way, how many parts of the work are done, and how many there are."""
+
+
+class CostPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One scored episode as the plots of the cost show it."""
+
+    family: str
+    method: str
+    version: str
+    stress: float
+    clean: bool
+    recovery_cost: float
 
 
 class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,38 +65,6 @@ class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):
     cognitive: float | None
     physical: float | None
     debt: float | None
-
-
-def channel_rows(group: ReportGroup) -> list[ChannelRow]:
-    """The rows of one group, by stress."""
-    family, method, version = group.identity
-    rows = []
-    for point in sorted(group.grid):
-        scored = [summary for summary in group.scored if group.point(summary.traits) == point]
-        if not scored:
-            continue
-        parts = [
-            sum(summary.costs.cognitive for summary in scored),
-            sum(summary.costs.physical for summary in scored),
-            sum(summary.costs.debt for summary in scored),
-        ]
-        cognitive, physical, debt = (part / sum(parts) if sum(parts) > 0 else None for part in parts)
-        rows.append(
-            ChannelRow(
-                family=family,
-                method=method,
-                version=version,
-                stress=point,
-                episodes=len(scored),
-                cognitive=cognitive,
-                physical=physical,
-                debt=debt,
-            )
-        )
-    return rows
-
-
-SHOWN_EPISODES = 24
 
 
 class TimelineWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +95,141 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     episodes: int
     with_windows: int
     rows: list[TimelineEpisode]
+
+
+class SignatureRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The signature of a method and version in one family, or over all of them: the mean of the families' scores.
+
+    `family` is `*` for that mean. A score is None where nothing is known of it.
+    """
+
+    family: str
+    method: str
+    version: str
+    success: float | None
+    low_cost: float | None
+    short_windows: float | None
+    steadiness: float | None
+    low_beta: float | None
+    capacity: float | None
+
+    def scores(self) -> list[float | None]:
+        """The scores in the order of AXES."""
+        return [getattr(self, name) for name in AXES]
+
+
+class ReportNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """What `report.json` holds. `evaluation` is what `springback evaluate --json` writes of the same input."""
+
+    sources: list[str]
+    seed: int
+    resamples: int
+    confidence: float
+    rejected_rows: int
+    groups: list[GroupRow]
+    stresses: list[StressRow]
+    channels: list[ChannelRow]
+    signatures: list[SignatureRow]
+    timelines: list[Timeline]
+    costs: list[CostPoint]
+    grid: list[float]
+    evaluation: EvaluationJson
+
+
+def report_numbers(
+    summaries: Sequence[EpisodeSummary],
+    windows: Sequence[WindowReading],
+    readings: Iterable[FamilyReading] = (),
+    contract_margins: Mapping[EpisodeKey, float | None] | None = None,
+    config: AggregateConfig | None = None,
+    *,
+    sources: Sequence[str] = (),
+    rejected_rows: int = 0,
+    seed: int = DEFAULT_SEED,
+    progress: Progress = lambda what, done, total: None,
+) -> ReportNumbers:
+    """Works out a report's numbers. The order of episodes changes none of them.
+
+    Args:
+        summaries: the episodes.
+        windows: their windows; open ones are passed over.
+        readings: what is known of each family, method and version.
+        contract_margins: the monitor m_i of each episode that has one.
+        config: what the readings were made with; the defaults if None.
+        sources: what the episodes were read from, to say so.
+        rejected_rows: rows of the input that could not be used, to say so.
+        seed: of the bootstrap.
+        progress: told how far the work has come.
+    """
+    readings, config = list(readings), config or AggregateConfig()
+    groups = groups_of(summaries, windows, readings, config)
+    rows, stresses = [], []
+    for number, group in enumerate(groups):
+        progress("Intervals", number, len(groups))
+        rows.append(group_row(group, contract_margins or {}, seed))
+        stresses += stress_rows(group, seed)
+    progress("Intervals", len(groups), len(groups))
+    return ReportNumbers(
+        sources=list(sources),
+        seed=seed,
+        resamples=RESAMPLES,
+        confidence=CONFIDENCE,
+        rejected_rows=rejected_rows,
+        groups=rows,
+        stresses=stresses,
+        channels=[row for group in groups for row in channel_rows(group)],
+        signatures=signature_rows(groups),
+        timelines=[timeline(group) for group in groups],
+        costs=[point for group in groups for point in cost_points(group)],
+        grid=list(config.grid),
+        evaluation=evaluation_json(summaries, windows, readings, contract_margins),
+    )
+
+
+def cost_points(group: ReportGroup) -> list[CostPoint]:
+    """The points of one group."""
+    family, method, version = group.identity
+    return [
+        CostPoint(
+            family=family,
+            method=method,
+            version=version,
+            stress=group.stress(summary.traits),
+            clean=group.is_clean(summary.traits),
+            recovery_cost=summary.recovery_cost,
+        )
+        for summary in group.scored
+        if summary.recovery_cost is not None
+    ]
+
+
+def channel_rows(group: ReportGroup) -> list[ChannelRow]:
+    """The rows of one group, by stress."""
+    family, method, version = group.identity
+    rows = []
+    for point in sorted(group.grid):
+        scored = [summary for summary in group.scored if group.point(summary.traits) == point]
+        if not scored:
+            continue
+        parts = [
+            sum(summary.costs.cognitive for summary in scored),
+            sum(summary.costs.physical for summary in scored),
+            sum(summary.costs.debt for summary in scored),
+        ]
+        cognitive, physical, debt = (part / sum(parts) if sum(parts) > 0 else None for part in parts)
+        rows.append(
+            ChannelRow(
+                family=family,
+                method=method,
+                version=version,
+                stress=point,
+                episodes=len(scored),
+                cognitive=cognitive,
+                physical=physical,
+                debt=debt,
+            )
+        )
+    return rows
 
 
 def timeline(group: ReportGroup) -> Timeline:
@@ -141,46 +268,11 @@ def timeline(group: ReportGroup) -> Timeline:
     )
 
 
-ALL_FAMILIES = "*"
-AXES = {
-    "success": ("success", "share of the disturbed episodes that succeed"),
-    "low_cost": ("low cost", "1 / (1 + mean C_rec of the disturbed episodes / the most that the contract allows)"),
-    "short_windows": ("short windows", "1 - mean window length / mean length of an episode, in steps"),
-    "steadiness": ("steadiness", "mean stability loss of the clean / of the disturbed episodes, at most 1"),
-    "low_beta": (
-        "low β",
-        "1 / (1 + β / mean stability loss of the clean): 0.5 where magnitude 1 doubles the loss at worst",
-    ),
-    "capacity": ("capacity λ*", "the stress up to which the family's contract holds"),
-}
-
-
-class SignatureRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The signature of a method and version in one family, or over all of them: the mean of the families' scores.
-
-    `family` is `*` for that mean. A score is None where nothing is known of it.
-    """
-
-    family: str
-    method: str
-    version: str
-    success: float | None
-    low_cost: float | None
-    short_windows: float | None
-    steadiness: float | None
-    low_beta: float | None
-    capacity: float | None
-
-    def scores(self) -> list[float | None]:
-        """The scores in the order of AXES."""
-        return [getattr(self, name) for name in AXES]
-
-
 def signature_rows(groups: Iterable[ReportGroup]) -> list[SignatureRow]:
     """The signatures of all methods and versions: for each its mean first, then its families."""
     of_method: dict[tuple[str, str], list[SignatureRow]] = {}
     for group in groups:
-        of_method.setdefault(group.identity[1:], []).append(_row(group))
+        of_method.setdefault(group.identity[1:], []).append(_signature_row(group))
     rows = []
     for method, version in sorted(of_method):
         own = of_method[method, version]
@@ -189,7 +281,7 @@ def signature_rows(groups: Iterable[ReportGroup]) -> list[SignatureRow]:
     return rows
 
 
-def _row(group: ReportGroup) -> SignatureRow:
+def _signature_row(group: ReportGroup) -> SignatureRow:
     family, method, version = group.identity
     disturbed = [summary for summary in group.ended if not group.is_clean(summary.traits)]
     clean = [summary for summary in group.ended if group.is_clean(summary.traits)]
@@ -229,99 +321,3 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _halving(value: float | None, half_at: float | None) -> float | None:
     """1 where the value is 0, falling to 0.5 at `half_at` and on towards 0."""
     return None if value is None or not half_at else 1 / (1 + value / half_at)
-
-
-DEFAULT_SEED = 0
-Progress = Callable[[str, int, int], None]
-"""Told what is under way, how many parts of the work are done, and how many there are."""
-
-
-class CostPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One scored episode as the plots of the cost show it."""
-
-    family: str
-    method: str
-    version: str
-    stress: float
-    clean: bool
-    recovery_cost: float
-
-
-class ReportNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """What `report.json` holds. `evaluation` is what `springback evaluate --json` writes of the same input."""
-
-    sources: list[str]
-    seed: int
-    resamples: int
-    confidence: float
-    rejected_rows: int
-    groups: list[GroupRow]
-    stresses: list[StressRow]
-    channels: list[ChannelRow]
-    signatures: list[SignatureRow]
-    timelines: list[Timeline]
-    costs: list[CostPoint]
-    grid: list[float]
-    evaluation: EvaluationJson
-
-
-def report_numbers(
-    summaries: Sequence[EpisodeSummary],
-    windows: Sequence[WindowReading],
-    readings: Iterable[FamilyReading] = (),
-    contract_margins: Mapping[EpisodeKey, float | None] | None = None,
-    config: AggregateConfig | None = None,
-    *,
-    sources: Sequence[str] = (),
-    rejected_rows: int = 0,
-    seed: int = DEFAULT_SEED,
-    progress: Progress = lambda what, done, total: None,
-) -> ReportNumbers:
-    """Work out a report's numbers. The order of episodes changes none of them.
-
-    Args:
-        summaries: the episodes.
-        windows: their windows; open ones are passed over.
-        readings: what is known of each family, method and version.
-        contract_margins: the monitor m_i of each episode that has one.
-        config: what the readings were made with; the defaults if None.
-        sources: what the episodes were read from, to say so.
-        rejected_rows: rows of the input that could not be used, to say so.
-        seed: of the bootstrap.
-        progress: is told how far the work has come.
-    """
-    readings, config = list(readings), config or AggregateConfig()
-    groups = groups_of(summaries, windows, readings, config)
-    rows, stresses = [], []
-    for number, group in enumerate(groups):
-        progress("Intervals", number, len(groups))
-        rows.append(group_row(group, contract_margins or {}, seed))
-        stresses += stress_rows(group, seed)
-    progress("Intervals", len(groups), len(groups))
-    return ReportNumbers(
-        sources=list(sources),
-        seed=seed,
-        resamples=RESAMPLES,
-        confidence=CONFIDENCE,
-        rejected_rows=rejected_rows,
-        groups=rows,
-        stresses=stresses,
-        channels=[row for group in groups for row in channel_rows(group)],
-        signatures=signature_rows(groups),
-        timelines=[timeline(group) for group in groups],
-        costs=[
-            CostPoint(
-                family=group.identity[0],
-                method=group.identity[1],
-                version=group.identity[2],
-                stress=group.stress(summary.traits),
-                clean=group.is_clean(summary.traits),
-                recovery_cost=summary.recovery_cost,
-            )
-            for group in groups
-            for summary in group.scored
-            if summary.recovery_cost is not None
-        ],
-        grid=list(config.grid),
-        evaluation=evaluation_json(summaries, windows, readings, contract_margins),
-    )

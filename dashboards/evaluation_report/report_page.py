@@ -9,12 +9,12 @@ from springback.dashboards.evaluation_report.cost_plots import (
     cost_distribution_section,
     cost_stress_section,
 )
-from springback.dashboards.evaluation_report.method_plots import signature_section, timeline_section
 from springback.dashboards.evaluation_report.page_tables import navigation_table, stress_table, summary_table
 from springback.dashboards.evaluation_report.plot_style import PlotSection, unique_ids
+from springback.dashboards.evaluation_report.report_display import choose, count_text, method_name, name_text
 from springback.dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
-from springback.dashboards.evaluation_report.report_selection import choose, count_text, method_name, name_text
-from springback.dashboards.evaluation_report.stress_response_plot import stress_response_section
+from springback.dashboards.evaluation_report.resilience_plots import signature_section, stress_response_section
+from springback.dashboards.evaluation_report.timeline_plot import timeline_section
 
 _TITLE = "Resilience report"
 _FEW_SOURCES, _FEW_PANELS = 6, 3
@@ -25,7 +25,7 @@ def report_page(numbers: ReportNumbers, progress: Progress = lambda what, done, 
 
     Args:
         numbers: what it shows.
-        progress: is told how far the drawing has come.
+        progress: told how far the drawing has come.
     """
     sections = _sections(numbers, progress)
     style = (

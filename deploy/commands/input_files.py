@@ -105,19 +105,11 @@ def read_baseline(file: Path, config: "ResilienceConfig", option: str) -> "Stage
         option: what the file is called on the command line.
 
     Raises:
-        typer.BadParameter: the file holds none, or one with another anchor grid.
+        SettingsError: the file holds none, or one with another anchor grid.
     """
-    from springback.stream_processors.resilience.baseline.codec import BaselineFormatError, load_baseline
+    from springback.stream_processors.baseline_file import read_baseline
 
-    try:
-        baseline = load_baseline(file.read_bytes())
-    except BaselineFormatError as error:
-        message = f"{file}: {error}"
-        raise typer.BadParameter(message, param_hint=option) from error
-    if baseline.grid != config.grid:
-        message = f"{file} was learned with the grid {baseline.grid}, but the settings have {config.grid}"
-        raise typer.BadParameter(message, param_hint=option)
-    return baseline
+    return read_baseline(file, config.grid, option)
 
 
 def read_value_option(name: str | None) -> "ValueModel | None":

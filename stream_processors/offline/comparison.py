@@ -117,7 +117,7 @@ def compare_versions(
     versions: tuple[str, str],
     config: AggregateConfig,
 ) -> VersionComparison:
-    """Compare two versions, family by family and method by method.
+    """Compares two versions, family by family and method by method.
 
     Args:
         baseline: the version that sets what is expected.

@@ -13,7 +13,6 @@ from springback.stream_processors.errors import StreamError
 
 CONTRACT_SCHEMA_VERSION = 1
 
-
 METRICS: dict[str, int] = {
     "success_rate": 1,
     "recovery_cost": -1,
@@ -28,7 +27,7 @@ METRICS: dict[str, int] = {
 
 
 class ContractError(StreamError, ValueError):
-    """A contract file is not what it must be; the message names the key, what arrived and what was expected."""
+    """A contract file is not valid; the message names the key, what arrived and what was expected."""
 
 
 class Allowance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,7 +37,7 @@ class Allowance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     relative: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Checks the ranges."""
         for value in (self.absolute, self.relative):
             _check_allowance(value)
 
@@ -71,7 +70,7 @@ class Allowances(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     capacity: float | Allowance | None = None
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Checks the ranges."""
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if isinstance(value, float):
@@ -106,7 +105,7 @@ class VersionContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     families: dict[str, Allowances] = {}
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Checks the ranges."""
         if self.schema_version != CONTRACT_SCHEMA_VERSION:
             message = f"schema_version is {self.schema_version}, this springback reads {CONTRACT_SCHEMA_VERSION}"
             raise ValueError(message)
@@ -142,7 +141,7 @@ def load_contract(data: bytes, source: str) -> VersionContract:
         source: how errors name it.
 
     Raises:
-        ContractError: it is no TOML, or a key in it is unknown or has a value that it may not have.
+        ContractError: it is no TOML, or a key is unknown or has a value that is not allowed.
     """
     try:
         found: Any = msgspec.toml.decode(data)

@@ -18,11 +18,11 @@ from springback.producers.contract.frame import StepFrame
 from springback.producers.mapping.signal_mapping import SignalMapping, load_mapping
 from springback.producers.recordings.any_format import Progress, RecordedFrames, check_without_mapping
 from springback.producers.recordings.step_frames import ReportUnreadable, log_unreadable
-from springback.stream_processors.errors import SettingsError, StreamError
+from springback.stream_processors.baseline_file import read_baseline
+from springback.stream_processors.errors import StreamError
 from springback.stream_processors.intake.step_table import ArrivedFrame, RejectedRow
 from springback.stream_processors.intake.validation import tabulate
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
-from springback.stream_processors.resilience.baseline.codec import BaselineFormatError, load_baseline
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
 from springback.stream_processors.resilience.baseline.stage_baseline import EpisodeContribution, StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
@@ -122,7 +122,9 @@ def evaluate(
         OSError: a recording cannot be opened.
     """
     settings = config or ResilienceConfig()
-    given = baseline if baseline is None or isinstance(baseline, StageBaseline) else _read_baseline(baseline, settings)
+    given = baseline
+    if isinstance(given, str | Path):
+        given = read_baseline(Path(given), settings.grid, "baseline")
     model = find_value_model(str(value_model)) if isinstance(value_model, str | Path) else value_model
     known = load_mapping(mapping) if isinstance(mapping, str | Path) else mapping
     if known is None:
@@ -229,18 +231,3 @@ def arrivals(frames: Iterable[StepFrame]) -> Iterator[ArrivedFrame]:
         if isinstance(times, np.ndarray) and len(times) and YEAR_2000_S <= times[-1] <= YEAR_2100_S:
             now_s = float(times[-1])
         yield ArrivedFrame(frame, now_s)
-
-
-def _read_baseline(file: str | Path, config: ResilienceConfig) -> StageBaseline:
-    try:
-        baseline = load_baseline(Path(file).read_bytes())
-    except OSError as error:
-        message = f"baseline: cannot read {str(file)!r} ({error.strerror})."
-        raise SettingsError(message) from error
-    except BaselineFormatError as error:
-        message = f"baseline {str(file)!r}: {error}."
-        raise SettingsError(message) from error
-    if baseline.grid != config.grid:
-        message = f"baseline {str(file)!r} was learned with the grid {baseline.grid}, the settings have {config.grid}."
-        raise SettingsError(message)
-    return baseline

@@ -1,7 +1,4 @@
-"""The table that an evaluation ends in: one row per family, method and stress.
-
-An evaluation as JSON: the family table, every episode with its windows, and what families withstand.
-"""
+"""What an evaluation ends in, as tables and as JSON: families by stress, what they withstand, episodes with windows."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -24,7 +21,7 @@ STRESS_GRID = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 class FamilyRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Episodes of one family and method at one stress. Means are None where there is nothing to take them of.
+    """Episodes of one family and method at one stress. A figure is None where there is nothing to take it of.
 
     Attributes:
         stress: the grid point nearest to the episodes' severity.
@@ -193,7 +190,7 @@ def evaluation_json(
     readings: Iterable[FamilyReading] = (),
     contract_margins: Mapping[EpisodeKey, float | None] | None = None,
 ) -> EvaluationJson:
-    """Put readings into the JSON form, episodes in the order in which they ended. Open windows are passed over.
+    """Readings in the JSON form, episodes in the order in which they ended. Open windows are passed over.
 
     Args:
         summaries: the episodes.

@@ -1,6 +1,6 @@
-"""The run of a command that goes on for days: its parts side by side, until a signal or a failure ends them.
+"""The run of a command that goes on for days: its parts side by side until a signal or a failure, and its log.
 
-The log of a command that runs for days: one line per event on stderr; libraries speak up when something is wrong.
+The log is one line per event on stderr. Libraries speak up only when something is wrong, and do not repeat themselves.
 """
 
 import asyncio
@@ -15,12 +15,18 @@ from typing import Any
 
 import msgspec
 
+_LIBRARIES = frozenset({"faust", "mode", "aiokafka", "asyncio", "kafka", "httpx", "httpcore"})
+_MOST_REMEMBERED = 1000
+# An id from outside must neither forge a line of the log nor steer the terminal that shows it.
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
+_ONE_LINE = {**{code: f"\\x{code:02x}" for code in _CONTROLS}, ord("\t"): " ", ord("\n"): " | "}
+
 
 def run_until_signalled(service: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run a service to its end, in the main thread of a process; it takes SIGTERM and SIGINT for itself.
+    """Runs a service to its end, in the main thread of a process, and ends it at SIGTERM or SIGINT.
 
     Args:
-        service: given the event that either signal sets; it shall then end.
+        service: called with an event that either signal sets; it is to end then.
     """
 
     async def run() -> None:
@@ -33,7 +39,7 @@ def run_until_signalled(service: Callable[[asyncio.Event], Awaitable[None]]) -> 
 
 
 async def run_until(stop: asyncio.Event, *parts: Awaitable[Any]) -> bool:
-    """Wait for the first of the parts to end, or for `stop`; the others are cancelled, and what failed is raised.
+    """Waits for the first of the parts to end, or for `stop`; the others are cancelled, and what failed is raised.
 
     Returns:
         Whether it was a part that ended.
@@ -52,17 +58,10 @@ async def run_until(stop: asyncio.Event, *parts: Awaitable[Any]) -> bool:
 
 
 def write_ready_file(file: Path, addresses: Mapping[str, str]) -> None:
-    """Tell whoever waits for the file where the service answers, as JSON; they see all of it or nothing."""
+    """Writes where the service answers as JSON; whoever waits for the file sees all of it or nothing."""
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     partial.write_bytes(msgspec.json.encode(addresses))
     partial.replace(file)
-
-
-_LIBRARIES = frozenset({"faust", "mode", "aiokafka", "asyncio", "kafka", "httpx", "httpcore"})
-_MOST_REMEMBERED = 1000
-# What stands in an id from outside must neither forge a line of the log nor steer the terminal that shows it.
-_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
-_ONE_LINE = {**{code: f"\\x{code:02x}" for code in _CONTROLS}, ord("\t"): " ", ord("\n"): " | "}
 
 
 class LineFormatter(logging.Formatter):
@@ -81,7 +80,7 @@ class LineFormatter(logging.Formatter):
 
 
 class RepetitionFilter(logging.Filter):
-    """Lets a library's message through once in a while; its text counts before its arguments are filled in.
+    """Lets a library's message through once in a while. Messages are the same that differ in their arguments alone.
 
     While a broker is away, aiokafka reports it more than a hundred times a second.
 
@@ -112,12 +111,12 @@ class RepetitionFilter(logging.Filter):
 
 
 def configure_logging(level: int = logging.INFO) -> None:
-    """Send the log to stderr, ours from `level` on, libraries' from WARNING on and without their repetitions."""
+    """Sends the log to stderr: ours from `level` on, that of libraries from WARNING on and without repetitions."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter())
     handler.addFilter(RepetitionFilter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for name in _LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
-    # A commit waits for the outputs under way, and its timer calls that overlapping.
+    # A commit waits for outputs that are still being sent, which its timer reports as overlapping.
     logging.getLogger("mode.timers").setLevel(logging.ERROR)

@@ -1,8 +1,12 @@
-"""The stage baselines as every worker has them, and their way out of and into a running fleet.
+"""The stage baselines as every worker has them: a plain consumer of the whole compacted topic.
 
-A worker reads all records of the compacted topic with a plain consumer: no consumer group, and no Faust GlobalTable,
-which misbehaves with several instances. An export reads the same topic. An import does not write to it: it asks the one
-stage that does, and waits until the topic shows the result.
+No consumer group and no Faust GlobalTable, which misbehaves with several instances: each worker reads every record.
+
+Baselines out of and into a running fleet: read from the compacted topic, and replaced by a message to the learner.
+
+An import does not write the compacted topic: it asks the one stage that does, and waits until the topic shows it.
+
+A Kafka consumer apart from Faust's: it belongs to no group, commits nothing, and reads from the beginning.
 """
 
 import asyncio
@@ -16,7 +20,8 @@ from typing import Any, Protocol
 import aiokafka  # type: ignore[import-untyped]
 import msgspec
 
-from springback.stream_processors.errors import BaselineImportError, SettingsError, StateFormatError
+from springback.stream_processors.baseline_file import read_baseline
+from springback.stream_processors.errors import BaselineImportError, StateFormatError
 from springback.stream_processors.resilience.anchor import AnchorGrid
 from springback.stream_processors.resilience.baseline.codec import (
     BaselineFormatError,
@@ -33,13 +38,9 @@ from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 from springback.stream_processors.topics import BASELINES, CONTRIBUTIONS, LARGEST_RECORD_BYTES, topic_name
 
-_POLL_MS = 500
-
 
 def plain_consumer(kafka: KafkaConnection, *topics: str) -> aiokafka.AIOKafkaConsumer:
-    """A consumer apart from Faust's, not started yet: of no group, it commits nothing and reads from the beginning.
-
-    It has all partitions of the topics, or none until it is assigned some.
+    """The consumer, not started yet; of all partitions of the topics, or of none until it is assigned some.
 
     Args:
         kafka: how to reach the brokers.
@@ -56,7 +57,7 @@ def plain_consumer(kafka: KafkaConnection, *topics: str) -> aiokafka.AIOKafkaCon
 
 @asynccontextmanager
 async def started(client: Any) -> AsyncIterator[None]:
-    """Starts a client of aiokafka for the block; unlike its own `async with`, closes one that could not start."""
+    """A client of aiokafka for the block; unlike its own `async with`, closed also where it could not start."""
     try:
         await client.start()
         yield
@@ -64,8 +65,11 @@ async def started(client: Any) -> AsyncIterator[None]:
         await client.stop()
 
 
+_POLL_MS = 500
+
+
 class BaselineSource(Protocol):
-    """Where a worker gets its baseline. `version` rises with every change; `ready` is set once it may be used."""
+    """Where a worker has its baseline from. `version` rises with every change; `ready` is set once it may be used."""
 
     ready: asyncio.Event
     version: int
@@ -75,14 +79,14 @@ class BaselineSource(Protocol):
         """How many cells of all families it has read."""
 
     async def run(self) -> None:
-        """Keeps it up to date, until cancelled."""
+        """Keep it up to date, until cancelled."""
 
     def current(self) -> MaterialisedBaseline:
         """The baseline to score by."""
 
 
 class FrozenBaseline:
-    """The baseline of a file, pinned: what the fleet learns meanwhile plays no part.
+    """The baseline of a file, pinned: what others learn meanwhile plays no part.
 
     Args:
         file: what `springback baseline export` wrote.
@@ -93,17 +97,7 @@ class FrozenBaseline:
     """
 
     def __init__(self, file: Path, config: ResilienceConfig) -> None:
-        try:
-            baseline = load_baseline(file.read_bytes())
-        except OSError as error:
-            message = f"frozen_baseline: cannot read {str(file)!r} ({error.strerror})."
-            raise SettingsError(message) from error
-        except BaselineFormatError as error:
-            message = f"frozen_baseline {str(file)!r}: {error}."
-            raise SettingsError(message) from error
-        if baseline.grid != config.grid:
-            message = f"frozen_baseline {str(file)!r} has the grid {baseline.grid}, the settings have {config.grid}."
-            raise SettingsError(message)
+        baseline = read_baseline(file, config.grid, "frozen_baseline")
         self._materialised = materialise(baseline, config.baseline, config.window.fixed_bounds())
         self._cells = _count_cells(baseline)
         self.version = 0
@@ -116,7 +110,7 @@ class FrozenBaseline:
         return self._cells
 
     async def run(self) -> None:
-        """Waits until cancelled: nothing ever changes."""
+        """Nothing ever changes."""
         await asyncio.Event().wait()
 
     def current(self) -> MaterialisedBaseline:
@@ -152,7 +146,7 @@ class BaselineFeed:
         return _count_cells(self._learned)
 
     async def run(self) -> None:
-        """Reads the topic from its beginning, for ever.
+        """Read the topic from its beginning, for ever.
 
         Raises:
             StateFormatError: a record cannot be read by this version.
@@ -180,10 +174,7 @@ class BaselineFeed:
         try:
             apply_record(self._learned, key or b"", value)
         except BaselineFormatError as error:
-            message = (
-                f"{self._topic}: {error}. A newer springback wrote it, or another program: upgrade the worker, or use "
-                "another prefix."
-            )
+            message = f"{self._topic}: {error}. Was it written by a newer springback, or by another program?"
             raise StateFormatError(message) from error
         self.version += 1
 
@@ -227,7 +218,7 @@ async def import_baseline(
     frozen: bool = False,
     timeout_s: float = 60.0,
 ) -> list[str]:
-    """Puts a baseline file's families in the place of what the fleet has learned of them.
+    """Put a baseline file's families in the place of what the fleet has learned of them.
 
     Families that the file does not name stay as they are. A worker must be running: it does the work.
 
@@ -240,7 +231,7 @@ async def import_baseline(
         timeout_s: how long to wait for the workers.
 
     Returns:
-        the families.
+        The families.
 
     Raises:
         BaselineImportError: the file cannot be used, or no worker has taken it up in time.

@@ -72,9 +72,9 @@ class Moments:
 
 
 def merge_groups(codes: Ints, parts: Moments) -> tuple[Ints, Moments]:
-    """The distinct codes, sorted, and their sums: parts that share a code are merged.
+    """Merge the parts that share a code.
 
-    Shape: codes (k,) name the group of each part.
+    Shape: codes (k,) name the group of each part. Returns the distinct codes, sorted, and their sums.
     Source: Chan, Golub, LeVeque 1983, for many parts at once.
 
     >>> codes, merged = merge_groups(np.array([7, 7]), Moments.of_samples(np.array([[1.0], [3.0]])))

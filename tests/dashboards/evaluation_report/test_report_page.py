@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from springback.dashboards.evaluation_report.report_display import MOST_PANELS
 from springback.dashboards.evaluation_report.report_page import report_page
-from springback.dashboards.evaluation_report.report_selection import MOST_PANELS
 from tests.dashboards.evaluation_report.report_readings import HOSTILE, fleet, numbers_of, summary_of
 
 
