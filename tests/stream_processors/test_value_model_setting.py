@@ -1,5 +1,6 @@
 """The value model that a setting names: a file, a third party's, the anchors; and a network in the first stage."""
 
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +28,9 @@ from springback.stream_processors.settings import load_settings
 from springback.stream_processors.stages.track_steps import TrackSteps
 from springback.stream_processors.topics import SUMMARIES
 from springback.stream_processors.value_models import VALUE_MODEL_GROUP, find_value_model, named_value_models
+from tests.house import ROOT
 from tests.stream_processors.frame_builders import START_S, frame_of, nominal_rows, ready
+from tests.stream_processors.value_states import random_states
 
 
 def network() -> NetworkValues:
@@ -115,6 +118,18 @@ def test_a_third_partys_model_is_found_by_name(third_party: Callable[..., None],
     file = tmp_path / "by_class"
     file.write_bytes(dump_network(network()))
     assert isinstance(find_value_model(str(file)), NetworkValues)
+
+
+def test_the_model_of_the_readme_is_one(third_party: Callable[..., None]) -> None:
+    readme = (ROOT / "stream_processors" / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"^```python\n(class Critic:.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    exec(example[1], vars(sys.modules["third_party_models"]))
+    third_party("acme-critic", critic="Critic")
+    model = find_value_model("critic")
+    assert model is not None
+    states = random_states(np.random.default_rng(0), 3)
+    assert model.values(states).tolist() == pytest.approx((20.0 * (1.0 - states.progress)).tolist())
 
 
 def test_a_third_partys_model_that_fails_is_named(third_party: Callable[..., None]) -> None:
