@@ -27,8 +27,14 @@ def embedded_broker() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def apache_kafka() -> Iterator[str]:
+def apache_kafka(kafka_process: ApacheKafka) -> str:
     """HOST:PORT of a real Apache Kafka; use topic and group names of your own."""
+    return kafka_process.address
+
+
+@pytest.fixture(scope="session")
+def kafka_process() -> Iterator[ApacheKafka]:
+    """The same Kafka, for tests that kill it: whoever does so starts it again."""
     try:
         kafka = ApacheKafka()
     except MissingToolError as error:
@@ -36,7 +42,7 @@ def apache_kafka() -> Iterator[str]:
             raise  # CI may not skip the tests on a real Kafka
         pytest.skip(str(error))
     with kafka:
-        yield kafka.address
+        yield kafka
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from springback.producers.recordings.step_frames import read_frames
 from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.config import ResilienceConfig
 
-EPISODES = 24
+EPISODES = 10
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -19,7 +19,7 @@ from springback.producers.recordings.step_frames import read_frames
 from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.intake.validation import tabulate
 
-EPISODES = 20
+EPISODES = 10
 
 
 def played(
@@ -35,7 +35,7 @@ def played(
 def test_clean_tasks_are_solved(family: str) -> None:
     steps = [played(task)[0] for task in islice(task_sequence(family, seed=2), EPISODES)]
     solved = [episode for episode in steps if episode[-1].outcome == "success"]
-    assert len(solved) >= 0.95 * EPISODES
+    assert len(solved) >= 0.9 * EPISODES
     for episode in solved:
         assert episode[-1].signals["progress"] == episode[-1].signals["propositions"] == 1.0
         assert not any(step.signals["retries"] or step.signals["violation"] for step in episode)
@@ -131,10 +131,17 @@ def test_a_play_that_is_closed_early_aborts_its_episode() -> None:
         assert [end.outcome for frame in publisher.frames for end in frame.ends] == ["aborted"]
 
 
+@pytest.fixture(scope="module")
+def clean_runs() -> list[tuple[Task, list[PlayedStep]]]:
+    tasks = [task for family in FAMILIES for task in islice(task_sequence(family, seed=6), 6)]
+    return [(task, played(task)[0]) for task in tasks]
+
+
 @pytest.mark.parametrize("kind", PERTURBATION_KINDS)
-def test_the_agent_recovers_and_pays_for_it(kind: PerturbationKind) -> None:
-    tasks = [task for family in FAMILIES for task in islice(task_sequence(family, seed=6), 12)]
-    clean = [played(task)[0] for task in tasks]
+def test_the_agent_recovers_and_pays_for_it(
+    kind: PerturbationKind, clean_runs: list[tuple[Task, list[PlayedStep]]]
+) -> None:
+    tasks, clean = zip(*clean_runs, strict=True)
     disturbed = [played(task, 0.8, kind)[0] for task in tasks]
     assert sum(episode[-1].outcome == "success" for episode in disturbed) >= 0.7 * len(tasks)
     assert sum(map(len, disturbed)) > 1.15 * sum(map(len, clean))
