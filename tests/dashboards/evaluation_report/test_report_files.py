@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from springback.dashboards.evaluation_report.report_files import NUMBERS, PAGE, csv_texts, write_report
+from springback.dashboards.evaluation_report.report_files import NUMBERS, PAGE, csv_texts, json_text, write_report
 from tests.dashboards.evaluation_report.report_readings import fleet, numbers_of, summary_of
 
 
@@ -23,8 +23,8 @@ def same(cell: str, value: Any) -> bool:
     return float(cell) == value if isinstance(value, float) else cell == str(value)
 
 
-def test_the_tables_hold_what_the_json_holds(tmp_path: Path) -> None:
-    numbers = numbers_of(list(fleet(methods=["one"])))
+def test_a_report_is_a_page_its_numbers_and_tables(tmp_path: Path) -> None:
+    numbers = numbers_of(list(fleet(["navigation"], ["one"])))
     seen: list[tuple[str, int, int]] = []
     written = write_report(
         tmp_path / "new" / "report", numbers, lambda what, done, total: seen.append((what, done, total))
@@ -32,10 +32,17 @@ def test_the_tables_hold_what_the_json_holds(tmp_path: Path) -> None:
     assert {path.name for path in written} == set(os.listdir(tmp_path / "new" / "report"))
     assert {PAGE, NUMBERS} <= {path.name for path in written}
     assert seen[-1] == ("Plots", 6, 6)
-    document = json.loads((tmp_path / "new" / "report" / NUMBERS).read_text(encoding="utf-8"))
+    texts = csv_texts(numbers) | {NUMBERS: json_text(numbers)}
+    for path in written:
+        assert path.name == PAGE or path.read_text(encoding="utf-8") == texts[path.name]
+
+
+def test_the_tables_hold_what_the_json_holds() -> None:
+    numbers = numbers_of(list(fleet()))
+    document, texts = json.loads(json_text(numbers)), csv_texts(numbers)
 
     def table(name: str) -> list[dict[str, str]]:
-        return rows_of((tmp_path / "new" / "report" / f"{name}.csv").read_text(encoding="utf-8"))
+        return rows_of(texts[f"{name}.csv"])
 
     for name in ("stresses", "groups", "channels", "signatures"):
         rows = table(name)
@@ -67,6 +74,6 @@ def test_a_name_is_no_formula(name: str) -> None:
 def test_an_earlier_report_is_replaced_and_nothing_is_left_over(tmp_path: Path) -> None:
     write_report(tmp_path, numbers_of([]))
     empty = (tmp_path / PAGE).read_bytes()
-    write_report(tmp_path, numbers_of(list(fleet(["navigation"], ["one"], 1))))
+    write_report(tmp_path, numbers_of([summary_of("1", None)]))
     assert (tmp_path / PAGE).read_bytes() != empty
     assert not list(tmp_path.glob(".*"))

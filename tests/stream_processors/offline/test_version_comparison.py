@@ -61,6 +61,22 @@ def no_allowance() -> VersionContract:
     return msgspec.structs.replace(CONTRACT, allowances=Allowances(recovery_cost=0.0, success_rate=0.0))
 
 
+def test_the_order_of_episodes_changes_no_bit() -> None:
+    rng = np.random.default_rng(6)
+    before, after = (
+        [
+            summary_of(
+                i, version, task=f"t{i % 9}", recovery_cost=float(cost), outcome="success" if cost < 1 else "failure"
+            )
+            for i, cost in enumerate(rng.exponential(size=30))
+        ]
+        for version in "12"
+    )
+    windows = [window_of(summary, 3 + i) for i, summary in enumerate(before)], [window_of(after[0], 4)]
+    turned = windows[0][::-1], windows[1]
+    assert compared(before, after, windows=windows) == compared(before[::-1], after[::-1], windows=turned)
+
+
 def test_the_family_and_the_metric_that_got_worse_are_named() -> None:
     before = [*episodes("1", [1.0] * 10, family="a"), *episodes("1", [1.0] * 10, family="b", method="m")]
     after = [*episodes("2", [1.0] * 10, family="a"), *episodes("2", [1.6] * 10, family="b", method="m")]
@@ -197,14 +213,14 @@ def test_the_seed_decides_and_other_families_do_not() -> None:
 
 
 def test_equal_versions_are_seldom_taken_for_worse() -> None:
-    """Of a hundred pairs of samples of one kind, with no allowance at all, about 2.5 % may look worse."""
+    """Of pairs of samples of one kind, with no allowance at all, about 2.5 % may look worse."""
     contract = msgspec.structs.replace(
-        CONTRACT, resamples=300, allowances=Allowances(recovery_cost=0.0), confidence=0.95
+        CONTRACT, resamples=200, allowances=Allowances(recovery_cost=0.0), confidence=0.95
     )
     rng = np.random.default_rng(8)
     broken = 0
-    for _ in range(100):
+    for _ in range(60):
         before = episodes("1", rng.normal(5.0, 1.0, size=30).tolist())
         after = episodes("2", rng.normal(5.0, 1.0, size=30).tolist())
         broken += not compared(before, after, contract).passed
-    assert broken <= 8
+    assert broken <= 6
