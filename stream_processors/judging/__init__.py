@@ -1,1 +1,1 @@
-"""An optional stage before the tracker: a language model scores steps where something happened."""
+"""An optional stage before the tracker: a language model scores the steps at which something happened."""

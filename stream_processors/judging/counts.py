@@ -1,6 +1,6 @@
-"""What became of every step, and of every call: each step is counted once, under one cause.
+"""What becomes of every step and every call, and the errors that say why steps have no scores.
 
-The errors of the judge: why steps have no scores.
+Each step is counted once, under one cause; an error carries the cause under which its steps are counted.
 """
 
 from typing import Any, Literal, get_args
@@ -22,29 +22,29 @@ Cause = Literal[
     "given",
     "skipped",
 ]
-"""`judged` and `cached` steps have scores of ours, `given` ones the producer's; all others are left to the rubric.
+"""`judged` and `cached` steps have our scores, `given` ones the producer's; all others are left to the rubric.
 
-`skipped` steps were not to be judged (see `JudgeSettings.which`) or cannot be; `endpoint_down` ones met the circuit
-breaker; `crowded_out` ones more steps or waiting frames than the settings allow; `handed_over` ones could not be
-waited for, because their partition went to another judge or this one ended.
+`skipped` steps were not to be judged (see `JudgeSettings.which`) or cannot be; `endpoint_down` ones met the open
+circuit breaker; `crowded_out` ones were beyond the steps or waiting frames that the settings allow; `handed_over` ones
+could not be waited for, because their partition went to another judge or this one ended.
 """
 
 Event = Literal["frames", "unreadable_frames", "faulty_frames", "judged_frames", "oversized_frames", "calls", "retries"]
 
 
 class JudgeCounts:
-    """Steps by cause, and events. They only rise."""
+    """Steps by cause, and events; all of them only rise."""
 
     def __init__(self) -> None:
         self.steps: dict[Cause, int] = dict.fromkeys(get_args(Cause), 0)
         self.events: dict[Event, int] = dict.fromkeys(get_args(Event), 0)
 
     def add_steps(self, cause: Cause, steps: int) -> None:
-        """So many steps more ended so."""
+        """Counts so many more steps under this cause."""
         self.steps[cause] += steps
 
     def add(self, event: Event) -> None:
-        """It happened once more."""
+        """Counts one more of this event."""
         self.events[event] += 1
 
     def report(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class JudgeCounts:
 
 
 class NoScoresError(StreamError):
-    """Steps could not be judged; `cause` is what it is counted under."""
+    """Steps could not be judged; they are counted under `cause`."""
 
     def __init__(self, *, cause: Cause, message: str) -> None:
         super().__init__(message)
@@ -61,11 +61,11 @@ class NoScoresError(StreamError):
 
 
 class EndpointError(NoScoresError):
-    """A call came to nothing by the endpoint's fault.
+    """A call failed because of the endpoint.
 
     Attributes:
-        again: whether it may go better another time.
-        retry_after_s: how long the endpoint asks to be left alone; None where it does not.
+        again: whether another try may succeed.
+        retry_after_s: how long the endpoint asks to be left alone, s; None where it does not ask.
     """
 
     def __init__(self, *, cause: Cause, message: str, again: bool, retry_after_s: float | None = None) -> None:

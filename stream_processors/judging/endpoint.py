@@ -11,8 +11,8 @@ from typing import Any, Self
 import httpx
 
 from springback.stream_processors.errors import SettingsError
+from springback.stream_processors.judging.chat import answer_format
 from springback.stream_processors.judging.counts import EndpointError
-from springback.stream_processors.judging.prompt import answer_format
 from springback.stream_processors.judging.settings import KEY_VARIABLE, JudgeSettings
 
 _LARGEST_BODY = 256 * 1024
@@ -20,10 +20,10 @@ _WORTH_ANOTHER_TRY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class JudgeEndpoint:
-    """The endpoint of the settings. A context manager: the connections are closed at its end.
+    """The endpoint that the settings name; a context manager that closes the connections at its end.
 
     Args:
-        settings: of the judge.
+        settings: the judge's settings.
 
     Raises:
         SettingsError: address or model are not given, or the key cannot be read.
@@ -32,8 +32,8 @@ class JudgeEndpoint:
     def __init__(self, settings: JudgeSettings) -> None:
         if not settings.base_url or not settings.model:
             message = (
-                "judge.base_url and judge.model are needed (--endpoint, --model): which OpenAI-compatible endpoint is "
-                "to be asked?"
+                "judge.base_url and judge.model are needed (--endpoint, --model): they say which OpenAI-compatible "
+                "endpoint is asked"
             )
             raise SettingsError(message)
         self._url = settings.base_url.rstrip("/") + "/chat/completions"
@@ -41,7 +41,7 @@ class JudgeEndpoint:
         self._fields: dict[str, Any] = settings.parameters | {"model": settings.model}
         self._fields |= answer_format(settings.answer_format)
         key = read_key(settings)
-        headers = {"Accept-Encoding": "identity"}  # what is packed cannot be bounded before it is unpacked
+        headers = {"Accept-Encoding": "identity"}  # a compressed answer cannot be bounded before it is unpacked
         if key:
             headers["Authorization"] = f"Bearer {key}"
         limits = httpx.Limits(max_connections=settings.concurrency, max_keepalive_connections=settings.concurrency)
@@ -54,14 +54,14 @@ class JudgeEndpoint:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         await self._client.aclose()
 
     async def complete(self, messages: list[dict[str, str]]) -> bytes:
         """The body of the answer to these messages.
 
         Raises:
-            EndpointError: there is none within the call's timeout. Its message holds nothing that the endpoint sent.
+            EndpointError: there is none within the call's timeout; the message repeats nothing that the endpoint sent.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -87,10 +87,10 @@ class JudgeEndpoint:
 
 
 def read_key(settings: JudgeSettings) -> str:
-    """The endpoint's key: that of the file, else that of the environment, else none.
+    """The endpoint's key: from the file, else from the environment, else empty.
 
     Raises:
-        SettingsError: the file cannot be read, or the key cannot stand in an HTTP header.
+        SettingsError: the file cannot be read, or the key has characters that no HTTP header may have.
     """
     key = os.environ.get(KEY_VARIABLE, "")
     if settings.api_key_file:
@@ -101,13 +101,13 @@ def read_key(settings: JudgeSettings) -> str:
             raise SettingsError(message) from error
     key = key.strip()
     if not (key.isascii() and key.isprintable()):
-        message = "The judge's key holds characters that no HTTP header may have."
+        message = "The judge's key has characters that no HTTP header may have."
         raise SettingsError(message)
     return key
 
 
 def retry_after_s(text: str, now_s: float) -> float | None:
-    """What a Retry-After header asks for, in seconds from now: a number, or a date; None where it says neither.
+    """What a Retry-After header asks for, in seconds from now, be it a number or a date; None where it is neither.
 
     >>> retry_after_s("7", 0.0), retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 45.0), retry_after_s("soon", 0.0)
     (7.0, 15.0, None)

@@ -1,4 +1,4 @@
-"""One frame on its way through the judge: it waits for its scores, until its deadline, then it goes on."""
+"""One frame on its way through the judge: it waits for its scores, at most until its deadline, and goes on."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from springback.producers.contract.codec import decode_frame, encode_msgpack
 from springback.producers.contract.columns import ABSENT, is_absent
 from springback.producers.contract.frame import StepFrame
 from springback.producers.errors import UnreadableFrameError
-from springback.stream_processors.judging.answer import Scores
+from springback.stream_processors.judging.chat import Scores
 from springback.stream_processors.judging.counts import Cause, JudgeCounts, NoScoresError
 from springback.stream_processors.judging.step_judge import StepJudge
 from springback.stream_processors.judging.step_selection import JUDGE_COLUMNS, JudgeRequest, StepSelection
@@ -22,13 +22,13 @@ _BESIDES_BYTES = 64 * 1024  # key and headers
 
 
 class FrameJudging:
-    """A message that is being judged. Made inside an event loop, whose clock the deadline is of.
+    """A message that is being judged; it must be made inside an event loop, to whose clock the deadline belongs.
 
     Args:
         data: the message.
-        selection: what is asked about it.
-        judge: who is asked.
-        counts: told what becomes of its steps, each once.
+        selection: chooses what is asked about it.
+        judge: gives the scores.
+        counts: counts what becomes of its steps, each once.
         deadline: when it goes on at the latest.
         on_settled: called once, when `output` is final; perhaps before this constructor has returned.
     """
@@ -62,7 +62,7 @@ class FrameJudging:
         self._timer = loop.call_at(deadline, self.give_up, "timed_out")
 
     def give_up(self, cause: Cause) -> None:
-        """Go on at once; what was not answered yet is counted under the cause. Nothing if it has gone on already."""
+        """Lets it go on at once, if it has not yet; what is still unanswered is counted under the cause."""
         if self.settled:
             return
         for task, request in self._asked.items():
@@ -104,7 +104,7 @@ class FrameJudging:
 
 
 def with_scores(frame: StepFrame, scores: list[tuple[JudgeRequest, Scores]]) -> StepFrame:
-    """The frame with these scores filled in, where the producer has given none."""
+    """The frame with these scores filled in where the producer has given none."""
     steps = dict(frame.steps)
     for number, name in enumerate(JUDGE_COLUMNS):
         given = steps.get(name)
@@ -117,7 +117,7 @@ def with_scores(frame: StepFrame, scores: list[tuple[JudgeRequest, Scores]]) -> 
 
 
 def _readable(data: bytes, counts: JudgeCounts) -> StepFrame | None:
-    """The frame, or None where it goes on as it is: it cannot be read, or has faults that must arrive unchanged."""
+    """The frame; None where it goes on as it is, since it is unreadable or has faults that must arrive unchanged."""
     counts.add("frames")
     try:
         frame = decode_frame(data)

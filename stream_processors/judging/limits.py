@@ -1,23 +1,24 @@
-"""How many calls may be made: a token bucket that no minute of any position exceeds.
+"""What keeps a judge within bounds: a budget of calls, a circuit breaker for the endpoint, and a bounded cache.
 
-Whether the endpoint is worth asking: after failures in a row nobody waits for it, and one call at times looks.
-
-A memory of bounded size: what has not been asked for the longest is let go.
+Time is an argument, in seconds of a clock that never goes back. All of it is ours.
 """
 
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
 
 class CallBudget:
-    """A bucket that holds a quarter of a minute's calls and is refilled with the rest over the minute.
+    """A token bucket that holds a quarter of a minute's calls and is refilled with the rest over the minute.
 
-    A minute that begins with a full bucket so has exactly the calls that are allowed, and calls are spread over it.
+    So no 60 s, wherever they begin, have more calls than are allowed, and the calls are spread over them.
 
     Args:
         per_minute: most calls in any 60 s; at least 2.
-        now: seconds that never go back.
+        now: the time, s.
 
     >>> budget = CallBudget(4, now=0.0)
     >>> [budget.take(now) for now in (0.0, 1.0, 19.9, 20.1)]
@@ -31,7 +32,7 @@ class CallBudget:
         self._filled_at = now
 
     def take(self, now: float) -> bool:
-        """Whether a call may be made now; it then counts."""
+        """Whether a call may be made now; if so, it is counted."""
         self._tokens = min(self._size, self._tokens + (now - self._filled_at) * self._rate)
         self._filled_at = now
         if self._tokens < 1.0:
@@ -41,7 +42,7 @@ class CallBudget:
 
 
 class CircuitBreaker:
-    """Open after `failures` failed calls in a row; then one call in `pause_s` is let through, and a success closes it.
+    """Open after `failures` failed calls in a row; it then lets one call through every `pause_s`; a success closes it.
 
     >>> breaker = CircuitBreaker(failures=2, pause_s=10.0)
     >>> breaker.failed(0.0); breaker.failed(1.0)
@@ -63,33 +64,29 @@ class CircuitBreaker:
         return self._in_row >= self._failures
 
     def blocks(self, now: float) -> bool:
-        """Whether no call may be made now. Asking costs nothing."""
+        """Whether no call may be made now; asking changes nothing."""
         return self.open and now < self._next_probe
 
     def allows(self, now: float) -> bool:
-        """Whether a call may be made now; while it is open, the caller is then the one that looks."""
+        """Whether a call may be made now; while the breaker is open, that call is then the one that probes."""
         if self.blocks(now):
             return False
-        # Set ahead of the answer: a look that never ends must not be the last one.
+        # Set before the answer comes: a probe that never ends must not be the last one.
         self._next_probe = now + self._pause_s
         return True
 
     def failed(self, now: float) -> None:
-        """A call has failed."""
+        """Takes notice of a failed call."""
         self._in_row += 1
         self._next_probe = now + self._pause_s
 
     def succeeded(self) -> None:
-        """A call was answered."""
+        """Takes notice of an answered call."""
         self._in_row = 0
 
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
 class BoundedCache(Generic[K, V]):
-    """The values used last.
+    """A cache of the values used last; beyond its size, the one unused for longest is dropped.
 
     >>> cache = BoundedCache[str, int](2)
     >>> for number, name in enumerate("abab"):
@@ -104,7 +101,7 @@ class BoundedCache(Generic[K, V]):
         self._values: OrderedDict[K, V] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many it holds."""
+        """How many values it holds."""
         return len(self._values)
 
     def get(self, key: K) -> V | None:
@@ -115,16 +112,16 @@ class BoundedCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep the value."""
+        """Keeps the value."""
         self._values[key] = value
         self._values.move_to_end(key)
         if len(self._values) > self._size:
             self._values.popitem(last=False)
 
     def drop(self, key: K) -> None:
-        """Forget the value, if it is there."""
+        """Forgets the value, if it is there."""
         self._values.pop(key, None)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forgets all values."""
         self._values.clear()

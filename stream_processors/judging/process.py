@@ -1,6 +1,6 @@
 """The process behind `springback judge`: frames of `steps` go to `judged-steps` with scores, until a signal.
 
-What a judge measures of itself, by the metrics of `resilience/judge_metrics.py`.
+It outlives its broker and its endpoint, and measures itself by the judge's metrics of `metrics.services`.
 """
 
 import asyncio
@@ -27,33 +27,6 @@ from springback.stream_processors.service.health import Measurement, MetricsPage
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.topics import declare_topics
 
-
-def measure_judge(
-    counts: JudgeCounts, *, ready: bool, endpoint_down: bool, waiting_frames: int
-) -> Iterator[Measurement]:
-    """All that is measured.
-
-    Args:
-        counts: of the judge since it began.
-        ready: whether it has joined its group.
-        endpoint_down: whether the endpoint counts as down.
-        waiting_frames: how many it holds.
-    """
-    events = counts.events
-    yield Measurement(metrics.JUDGE_READY, ready)
-    yield Measurement(metrics.JUDGE_ENDPOINT_DOWN, endpoint_down)
-    yield Measurement(metrics.JUDGE_FRAMES, events["frames"])
-    yield Measurement(metrics.JUDGE_JUDGED_FRAMES, events["judged_frames"])
-    yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["unreadable_frames"], ("unreadable",))
-    yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["faulty_frames"], ("faulty",))
-    yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["oversized_frames"], ("oversized",))
-    for cause, steps in counts.steps.items():
-        yield Measurement(metrics.JUDGE_STEPS, steps, (cause,))
-    yield Measurement(metrics.JUDGE_CALLS, events["calls"])
-    yield Measurement(metrics.JUDGE_RETRIES, events["retries"])
-    yield Measurement(metrics.JUDGE_WAITING_FRAMES, waiting_frames)
-
-
 _log = logging.getLogger(__name__)
 _LOG_INTERVAL_S = 60.0
 _LOOK_INTERVAL_S = 0.1
@@ -61,15 +34,15 @@ _BACKOFF = Backoff(0.5, 10.0)
 
 
 def run_judge(settings: WorkerSettings, ready_file: Path | None = None) -> None:
-    """Judge until SIGTERM or SIGINT. It takes those signals for itself.
+    """Judges until SIGTERM or SIGINT, which it handles itself.
 
     Args:
-        settings: of the stream, and of the judge in it.
+        settings: those of the stream, with those of the judge in them.
         ready_file: written, as JSON with the health endpoint's address, once it has joined the judges' group.
 
     Raises:
         SettingsError: no endpoint or model is named, or the key cannot be read.
-        TopicMismatchError: the topics have other partitions than the settings say.
+        TopicMismatchError: the topics' partitions differ from those in the settings.
         ServerAddressError: the health endpoint cannot listen where the settings say.
     """
     asyncio.run(_until_signalled(settings, ready_file))
@@ -84,7 +57,7 @@ async def _until_signalled(settings: WorkerSettings, ready_file: Path | None) ->
 
 
 async def judge_steps(settings: WorkerSettings, stop: asyncio.Event, ready_file: Path | None = None) -> None:
-    """Judge until `stop` is set. A broker or an endpoint that is away is waited for.
+    """Judges until `stop` is set; waits for a broker or an endpoint that is away.
 
     The other arguments, and what is raised, are those of `run_judge`.
     """
@@ -120,7 +93,7 @@ async def judge_steps(settings: WorkerSettings, stop: asyncio.Event, ready_file:
 async def _sessions(
     settings: WorkerSettings, judge: StepJudge, counts: JudgeCounts, stop: asyncio.Event, sessions: list[JudgeSession]
 ) -> None:
-    """One session after another, as often as the broker goes away; the one of `sessions` is that which runs."""
+    """Runs one session after another, as often as the broker goes away; `sessions` has the current one."""
     failures = 0
     while not stop.is_set():
         try:
@@ -139,7 +112,7 @@ async def _sessions(
 
 
 async def _before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Do the work unless the event is set before it has ended. Returns whether it has."""
+    """Does the work unless the event is set before it has ended; returns whether it has."""
     task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -196,3 +169,29 @@ def _report(sessions: list[JudgeSession], judge: StepJudge, counts: JudgeCounts)
         **({} if session is None else session.report()),
         **counts.report(),
     }
+
+
+def measure_judge(
+    counts: JudgeCounts, *, ready: bool, endpoint_down: bool, waiting_frames: int
+) -> Iterator[Measurement]:
+    """All that a judge measures of itself.
+
+    Args:
+        counts: the judge's counts since its start.
+        ready: whether it has joined its group.
+        endpoint_down: whether the endpoint counts as down.
+        waiting_frames: how many frames it holds.
+    """
+    events = counts.events
+    yield Measurement(metrics.JUDGE_READY, ready)
+    yield Measurement(metrics.JUDGE_ENDPOINT_DOWN, endpoint_down)
+    yield Measurement(metrics.JUDGE_FRAMES, events["frames"])
+    yield Measurement(metrics.JUDGE_JUDGED_FRAMES, events["judged_frames"])
+    yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["unreadable_frames"], ("unreadable",))
+    yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["faulty_frames"], ("faulty",))
+    yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["oversized_frames"], ("oversized",))
+    for cause, steps in counts.steps.items():
+        yield Measurement(metrics.JUDGE_STEPS, steps, (cause,))
+    yield Measurement(metrics.JUDGE_CALLS, events["calls"])
+    yield Measurement(metrics.JUDGE_RETRIES, events["retries"])
+    yield Measurement(metrics.JUDGE_WAITING_FRAMES, waiting_frames)

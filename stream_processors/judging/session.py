@@ -5,15 +5,13 @@ is committed only when the broker has all that came before it. Each partition ha
 that a batch that fails has none behind it. What ends a session (the broker is away) loses nothing: the next one reads
 on from the offsets that were committed.
 
-The order in which the frames of one partition go on, and how far its input is done with.
+Order is kept for each key, that is for each producer, and only there: a frame that waits for its scores holds back the
+later ones of its producer, never another producer's. So frames of a partition may go on in an order other than that of
+their arrival; the offset that is committed is therefore that of the first one that the broker does not have yet. After
+a crash the frames behind it are sent again, in their order, and the tracker drops the steps that it knows.
 
-Order is kept per key, that is per producer, and only there: a frame that waits for its scores holds back the later
-ones of its producer, never another producer's. So frames of a partition may go on in another order than they came;
-the offset that is committed is therefore that of the first one that the broker does not have yet. After a crash the
-frames behind it are sent again, in their order, and the tracker drops the steps that it knows.
-
-Why that loses nothing: of each producer an unbroken run of frames is sent, from at or before the committed offset on,
-and a repetition is such a run too. However two of them mingle, no step comes first after a later one.
+Why that loses nothing: for each producer an unbroken run of frames is sent, from at or before the committed offset on,
+and a repetition is such a run too. However two runs mingle, no step appears for the first time after a later one.
 """
 
 import asyncio
@@ -40,17 +38,23 @@ from springback.stream_processors.judging.step_selection import StepSelection
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.topics import JUDGED_STEPS, LARGEST_RECORD_BYTES, STEPS, topic_name
 
+_log = logging.getLogger(__name__)
+_POLL_MS = 200
+_FETCH_WAIT_MS = 100
+_BATCH_BYTES = 1024 * 1024
+_REQUEST_TIMEOUT_MS = 15_000
+_HAND_OVER_S = 5.0
+
 
 @dataclass(slots=True, eq=False)
 class Passage:
-    """A message between its arrival and the broker's word that it has its judged form.
+    """A message between its arrival and the broker's acknowledgement of its judged form.
 
     Attributes:
-        offset: of the message in its partition.
-        timestamp: of the message, ms.
-        key: of the message.
-        headers: of the message.
-        size: of the message, bytes.
+        offset: the message's offset in its partition.
+        timestamp: the message's time, ms.
+        key, headers: those of the message.
+        size: the message's size, bytes.
         judging: what it waits for; None once it has been sent.
     """
 
@@ -63,7 +67,7 @@ class Passage:
 
 
 class FrameLine:
-    """The messages of one partition that are under way."""
+    """The messages of one partition under way: in which order they go on, and how far the input is done with."""
 
     def __init__(self) -> None:
         self._of_key: dict[bytes | None, deque[Passage]] = {}
@@ -71,15 +75,15 @@ class FrameLine:
         self._sent: set[int] = set()
         self._sendable: deque[Passage] = deque()
         self.done_to: int | None = None
-        """Offset of the first message that is not done with; None before any is."""
+        """The offset of the first message that is not done with; None before any is."""
 
     def join(self, passage: Passage) -> None:
-        """A message has come; offsets rise."""
+        """Takes in a message; offsets must rise."""
         self._of_key.setdefault(passage.key, deque()).append(passage)
         self._under_way.append(passage)
 
     def settled(self, passage: Passage) -> bool:
-        """A message need not wait any more. Returns whether there is something to send."""
+        """Takes notice that a message need not wait any longer; returns whether there is something to send."""
         line = self._of_key.get(passage.key)
         while line and line[0].judging is not None and line[0].judging.settled:
             self._sendable.append(line.popleft())
@@ -88,15 +92,15 @@ class FrameLine:
         return bool(self._sendable)
 
     def next_to_send(self) -> Passage | None:
-        """The message to send next; it stays so until `taken`."""
+        """The message to send next, which stays the same until `taken` is called; None where there is none."""
         return self._sendable[0] if self._sendable else None
 
     def taken(self) -> Passage:
-        """Take that message."""
+        """Takes that message out."""
         return self._sendable.popleft()
 
     def acknowledged(self, passages: Sequence[Passage]) -> None:
-        """The broker has these."""
+        """Takes notice that the broker has these."""
         self._sent.update(passage.offset for passage in passages)
         while self._under_way and self._under_way[0].offset in self._sent:
             offset = self._under_way.popleft().offset
@@ -104,16 +108,8 @@ class FrameLine:
             self.done_to = offset + 1
 
 
-_log = logging.getLogger(__name__)
-_POLL_MS = 200
-_FETCH_WAIT_MS = 100
-_BATCH_BYTES = 1024 * 1024
-_REQUEST_TIMEOUT_MS = 15_000
-_HAND_OVER_S = 5.0
-
-
 def judge_group(settings: WorkerSettings) -> str:
-    """The judges' consumer group."""
+    """The name of the judges' consumer group."""
     return f"{settings.group}-judge"
 
 
@@ -121,9 +117,9 @@ class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
     """One connection to the broker, from joining the group to leaving it.
 
     Args:
-        settings: of the stream and of the judge.
-        judge: who scores.
-        counts: told what becomes of frames and steps.
+        settings: those of the stream, with those of the judge in them.
+        judge: gives the scores.
+        counts: counts what becomes of frames and steps.
     """
 
     def __init__(self, settings: WorkerSettings, judge: StepJudge, counts: JudgeCounts) -> None:
@@ -168,14 +164,14 @@ class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
 
     @property
     def waiting_frames(self) -> int:
-        """Frames taken in that the broker does not have again yet."""
+        """Frames taken in whose judged form the broker does not have yet."""
         return self._held_frames
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Pass frames on until `stop` is set; what is under way then is sent and committed before the end.
+        """Passes frames on until `stop` is set; what is then under way is sent and committed before the end.
 
         Raises:
-            ExceptionGroup: of KafkaError, the broker is away; of anything else, a fault.
+            ExceptionGroup: with KafkaError, the broker is away; with anything else, it is a fault of ours.
         """
         async with asyncio.TaskGroup() as group:
             self._group = group
@@ -197,7 +193,7 @@ class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
                 await self._producer.stop()
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """Finish what is under way, then forget all: their next owner reads on from what is committed."""
+        """Finishes what is under way, then forgets all: the next owner reads on from what is committed."""
         await self._hand_over()
         for writer in self._writers:
             writer.cancel()
@@ -210,7 +206,7 @@ class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
         self._selection.forget()
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """Make a line, and its writer, for each partition."""
+        """Makes a line and its writer for each partition."""
         for place in assigned:
             self._lines[place.partition] = FrameLine()
             self._wakes[place.partition] = asyncio.Event()
@@ -225,11 +221,11 @@ class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
                 for record in records:
                     await self._make_room()
                     if generation != self._generation:
-                        break  # these partitions have been given back meanwhile, and are read anew by their owner
+                        break  # these partitions have meanwhile been handed over, and their new owner reads them
                     self._take_in(place.partition, record)
 
     async def _make_room(self) -> None:
-        """Wait until one more frame may be held; meanwhile those that have waited longest go on without scores."""
+        """Waits until one more frame may be held; meanwhile those that have waited longest go on without scores."""
         limits = self._settings.judge
         while self._held_frames >= limits.waiting_frames or self._held_bytes >= limits.waiting_bytes:
             for passage in self._arrived:
@@ -283,7 +279,7 @@ class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
         self._room.set()
 
     async def _hand_over(self) -> None:
-        """Let all frames go on at once and commit them, as far as that takes no longer than a moment."""
+        """Lets all frames go on at once and commits them, as far as that is possible within a few seconds."""
         self._generation += 1
         for passage in list(self._arrived):
             _give_up(passage)
@@ -314,7 +310,7 @@ class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
                 {TopicPartition(self._source, number): offset for number, offset in done.items()}
             )
         except KafkaError as error:
-            # The partitions have gone to another judge, or the broker is away: their frames are sent again.
+            # The partitions have gone to another judge, or the broker is away: the frames are sent again.
             _log.warning("judge_commit_failed error=%s sent_again=yes", type(error).__name__)
         else:
             self._committed |= done

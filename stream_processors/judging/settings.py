@@ -6,37 +6,37 @@ from urllib.parse import urlsplit
 import msgspec
 
 KEY_VARIABLE = "SPRINGBACK_JUDGE_API_KEY"
-"""Variable of the environment with the endpoint's key; the settings can name a file instead. It is never logged."""
+"""The environment variable that has the endpoint's key; the settings can name a file instead. It is never logged."""
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that a judge is told. Times are seconds.
+    """Everything that a judge can be told; times are in seconds.
 
     Attributes:
-        base_url: an OpenAI-compatible endpoint, as far as before `/chat/completions`: https://host/v1.
+        base_url: an OpenAI-compatible endpoint, up to but without `/chat/completions`: https://host/v1.
         model: the model's name there.
-        api_key_file: a file that holds the key alone; without one SPRINGBACK_JUDGE_API_KEY, else no key is sent.
+        api_key_file: a file that contains the key alone; without one SPRINGBACK_JUDGE_API_KEY, else no key is sent.
         answer_format: how the endpoint is told to answer in JSON: by schema, as any object, or not at all.
         parameters: further fields of every request, such as temperature.
         which: what is judged: steps with an event (a retry, a violation, a setback or new feedback), every step, or
             every n-th.
         every_nth: that n.
-        steps_per_call: most steps that one call is asked about.
-        calls_per_frame: most calls for one frame; the steps beyond are left to the rubric.
+        steps_per_call: the most steps that one call asks about.
+        calls_per_frame: the most calls for one frame; the steps beyond are left to the rubric.
         trajectory_steps: how many steps before a judged one are shown.
-        deadline_s: longest that a frame waits for its scores.
-        call_timeout_s: longest that one call takes; no call is begun that could end after the deadline.
-        concurrency: most calls at a time.
-        calls_per_minute: most calls in any minute, retries among them.
+        deadline_s: the longest that a frame waits for its scores.
+        call_timeout_s: the longest that one call takes; no call is begun that could end after the deadline.
+        concurrency: the most calls at a time.
+        calls_per_minute: the most calls in any minute, retries included.
         retries: how often a failed call is tried again.
         backoff_s: the wait before the first retry, doubled for each further one, with jitter.
-        longest_pause_s: the most that is heeded of an endpoint's Retry-After.
+        longest_pause_s: the longest Retry-After of an endpoint that is heeded.
         breaker_failures: failures in a row after which the endpoint counts as down.
-        breaker_pause_s: how often one call looks whether it is back.
+        breaker_pause_s: how often one call then checks whether it is back.
         cached_answers: how many answers are kept.
-        remembered_episodes: of how many episodes the last steps are kept.
-        waiting_frames: most frames that wait; if one more comes, the one that has waited longest goes on.
-        waiting_bytes: most bytes of frames that wait, likewise.
+        remembered_episodes: for how many episodes the last steps are kept.
+        waiting_frames: the most frames that wait; when one more comes, the one that has waited longest goes on.
+        waiting_bytes: the most bytes of frames that wait, likewise.
     """
 
     base_url: str = ""
@@ -64,7 +64,7 @@ class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     waiting_bytes: int = 64 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        """Check the ranges, and that the address holds no secret."""
+        """Checks the ranges, and that the address has no secret in it."""
         counts = (
             "every_nth", "steps_per_call", "calls_per_frame", "concurrency", "breaker_failures", "cached_answers",
             "remembered_episodes", "waiting_frames", "waiting_bytes",
@@ -90,8 +90,8 @@ def _check_range(key: str, value: float, least: float) -> None:
 def _check_address(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        message = "judge.base_url is no address: expected http://HOST/… or https://HOST/…"
+        message = "judge.base_url is not an address: expected http://HOST/… or https://HOST/…"
         raise ValueError(message)
     if parts.username or parts.password or parts.query or parts.fragment:
-        message = f"judge.base_url holds more than an address: a key belongs into {KEY_VARIABLE} or api_key_file"
+        message = f"judge.base_url is more than an address: a key belongs in {KEY_VARIABLE} or api_key_file"
         raise ValueError(message)

@@ -1,7 +1,7 @@
 """From a request to scores, within a deadline: cache, circuit breaker, budget, calls and retries.
 
-A call is begun only if its whole time fits in before the deadline. So no call is cut off half-way, which would cost
-and bring nothing, and under overload the calls that are made still come to their end.
+A call is begun only if all of its time fits in before the deadline. So no call is cut off half-way, which would cost
+something and bring nothing, and under overload the calls that are made still finish.
 """
 
 import asyncio
@@ -11,10 +11,9 @@ import random
 from typing import Protocol
 
 from springback.producers.backoff import Backoff
-from springback.stream_processors.judging.answer import Scores, read_answer
+from springback.stream_processors.judging.chat import Scores, messages, quoted_data, read_answer
 from springback.stream_processors.judging.counts import Cause, EndpointError, JudgeCounts, NoScoresError
 from springback.stream_processors.judging.limits import BoundedCache, CallBudget, CircuitBreaker
-from springback.stream_processors.judging.prompt import messages, quoted_data
 from springback.stream_processors.judging.settings import JudgeSettings
 from springback.stream_processors.judging.step_selection import JudgeRequest
 
@@ -22,20 +21,24 @@ _log = logging.getLogger(__name__)
 
 
 class Endpoint(Protocol):
-    """Whoever answers chat messages."""
+    """Something that answers chat messages."""
 
     async def complete(self, messages: list[dict[str, str]]) -> bytes:
-        """The body of the answer; raises EndpointError."""
+        """The body of the answer.
+
+        Raises:
+            EndpointError: there is none.
+        """
         ...
 
 
 class StepJudge:
-    """Judges requests. To be made and used inside one event loop.
+    """Judges requests; it must be made and used inside one event loop.
 
     Args:
-        endpoint: who is asked.
-        settings: of the judge.
-        counts: told of calls and retries; the caller counts the steps.
+        endpoint: the endpoint to ask.
+        settings: the judge's settings.
+        counts: counts calls and retries; the caller counts the steps.
     """
 
     def __init__(self, endpoint: Endpoint, settings: JudgeSettings, counts: JudgeCounts) -> None:
@@ -56,11 +59,11 @@ class StepJudge:
         return self._breaker.open
 
     async def judge(self, request: JudgeRequest, deadline: float) -> tuple[Scores, Cause]:
-        """The request's scores, and whether they are from a call or from the cache.
+        """The request's scores, and whether they come from a call or from the cache.
 
         Args:
             request: what to judge.
-            deadline: by the event loop's clock; nothing is returned or raised later than that, but for scheduling.
+            deadline: by the event loop's clock; apart from scheduling, nothing is returned or raised later than that.
 
         Raises:
             NoScoresError: there are none; the cause says why.
@@ -106,7 +109,7 @@ class StepJudge:
     async def _call_now(self, data: bytes, count: int) -> bytes:
         now = self._clock()
         if self._paused_until > now:
-            raise _none(cause="rate_limited")  # others have been told to wait meanwhile
+            raise _none(cause="rate_limited")  # meanwhile another call was told to wait
         if not self._breaker.allows(now):
             raise _none(cause="endpoint_down")
         if not self._budget.take(now):

@@ -1,6 +1,6 @@
-"""Which steps of a frame are judged, and what the judge is shown of them: the steps themselves and those before.
+"""Which steps of a frame are judged, and what the judge is shown: the steps themselves and those before them.
 
-The judge is blind to what it must not go by: agent, method, version, stress and kind of perturbation stay here.
+The judge is blind to what must not influence it: agent, method, version, stress and kind of perturbation stay here.
 """
 
 from collections import deque
@@ -32,10 +32,10 @@ class JudgeRequest:
     """One call's worth: steps of one episode in order, some of them to be judged.
 
     Attributes:
-        family: of the task.
+        family: the kind of task.
         instruction: what the agent was told.
         steps: what is shown of each step, oldest first.
-        judged: positions in `steps` of those to be judged.
+        judged: the positions in `steps` of those to be judged.
         rows: the frame's row of each of those.
     """
 
@@ -58,7 +58,7 @@ class EpisodeTrail:
 
 @dataclass(slots=True)
 class _EpisodeRows:
-    """Rows of one episode in a frame, by step. All arrays are of one length."""
+    """The rows of one episode in a frame, by step; all arrays have the same length."""
 
     rows: Rows
     judged: Mask
@@ -71,8 +71,8 @@ class StepSelection:
     """Chooses the steps, and keeps the trails of the episodes that were seen last.
 
     Args:
-        settings: of the judge.
-        counts: told of the steps that are not judged.
+        settings: the judge's settings.
+        counts: counts the steps that are not judged.
     """
 
     def __init__(self, settings: JudgeSettings, counts: JudgeCounts) -> None:
@@ -81,11 +81,11 @@ class StepSelection:
         self._trails = BoundedCache[tuple[str, str, str], EpisodeTrail](settings.remembered_episodes)
 
     def forget(self) -> None:
-        """Forget all episodes, as when their steps are read again."""
+        """Forgets all episodes, as when their steps are read again."""
         self._trails.clear()
 
     def requests(self, frame: StepFrame) -> list[JudgeRequest]:
-        """What to ask about a frame; each of its steps is in one request, or counted as not judged."""
+        """What to ask about a frame; each of its steps is in one request or counted as not judged."""
         found: list[JudgeRequest] = []
         chosen = 0
         given = _given(frame)
@@ -104,7 +104,7 @@ class StepSelection:
         return found[:most]
 
     def _episodes(self, frame: StepFrame) -> Iterator[_EpisodeRows]:
-        """The rows that can be judged: whole, of a known episode, and not seen before."""
+        """The rows that can be judged: valid, of a known episode, and not seen before."""
         if not frame.n_steps:
             return
         episode, step, progress = (np.asarray(frame.steps[name]) for name in ("episode", "step", "progress"))
@@ -135,7 +135,7 @@ class StepSelection:
         episode.judged = wanted & ~given[rows]
 
     def _windows(self, frame: StepFrame, episode: _EpisodeRows) -> Iterator[JudgeRequest]:
-        """Requests that hold steps near to each other, so that what lies between can be shown too."""
+        """Requests for steps that are near each other, so that what lies between can be shown too."""
         before = list(episode.trail.steps)
         chosen = np.flatnonzero(episode.judged)
         apart = np.flatnonzero(np.diff(chosen) > self._settings.trajectory_steps + 1) + 1
@@ -166,7 +166,7 @@ class StepSelection:
 
 
 def shown_step(frame: StepFrame, row: int) -> ShownStep:
-    """What is shown of a step: its texts and numbers, without those that are absent, broken or nought."""
+    """What is shown of a step: its texts and numbers, without those that are absent, not finite or zero."""
     shown: ShownStep = {name: text for name in _SHOWN_TEXTS if (text := _text(frame, name, row))}
     for name in _SHOWN_NUMBERS:
         column = frame.steps.get(name)
@@ -178,7 +178,7 @@ def shown_step(frame: StepFrame, row: int) -> ShownStep:
 
 
 def _given(frame: StepFrame) -> Mask:
-    """Rows that the producer has scored itself, if only in part or wrongly: they are the producer's."""
+    """The rows that the producer has scored itself, even if only in part or wrongly."""
     given = np.zeros(frame.n_steps, dtype=np.bool_)
     for name in JUDGE_COLUMNS:
         column = frame.steps.get(name)
@@ -188,7 +188,7 @@ def _given(frame: StepFrame) -> Mask:
 
 
 def _eventful(frame: StepFrame, rows: Rows, trail: EpisodeTrail) -> Mask:
-    """Rows with a retry or a violation, with less progress than before, or with feedback that is new."""
+    """The rows with a retry or a violation, with less progress than before, or with new feedback."""
     progress = np.asarray(frame.steps["progress"])[rows]
     found: Mask = np.diff(progress, prepend=trail.progress) < 0
     for name in ("retries", "violation"):

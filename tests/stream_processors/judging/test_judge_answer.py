@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from springback.stream_processors.judging.answer import read_answer
+from springback.stream_processors.judging.chat import read_answer
 from springback.stream_processors.judging.counts import NoScoresError
 
 

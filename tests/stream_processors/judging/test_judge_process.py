@@ -36,9 +36,9 @@ def test_it_needs_an_endpoint_and_a_model() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
-        ("BASE_URL", "ftp://host/v1", "no address"),
-        ("BASE_URL", "https://user:sk-secret@host/v1", "belongs into SPRINGBACK_JUDGE_API_KEY"),
-        ("BASE_URL", "https://host/v1?key=sk-secret", "belongs into SPRINGBACK_JUDGE_API_KEY"),
+        ("BASE_URL", "ftp://host/v1", "not an address"),
+        ("BASE_URL", "https://user:sk-secret@host/v1", "belongs in SPRINGBACK_JUDGE_API_KEY"),
+        ("BASE_URL", "https://host/v1?key=sk-secret", "belongs in SPRINGBACK_JUDGE_API_KEY"),
         ("API_KEY", "sk-secret", "unknown field `api_key`"),
         ("DEADLINE_S", "1", "judge.deadline_s is 1.0, expected a finite number of at least 5.0"),
         ("CALLS_PER_MINUTE", "1", "judge.calls_per_minute is 1, expected a finite number of at least 2"),

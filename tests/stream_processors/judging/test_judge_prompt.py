@@ -5,7 +5,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from springback.stream_processors.judging.prompt import messages, quoted_data
+from springback.stream_processors.judging.chat import messages, quoted_data
 from tests.stream_processors.judging.chat_stub import request_of
 
 

@@ -1,7 +1,8 @@
-"""What the model is sent. All that came from an agent is quoted as data: it must not be able to speak to the judge.
+"""What the model is sent, and how its answer is read: exactly what was asked for, or nothing of it.
 
-The data are JSON between two lines that bear a random number, so that no text can end its quotation; controls are
-taken out of texts, their length is limited, and `<` is escaped, so that no token of a chat template can be formed.
+All that came from an agent is quoted as data: it must not be able to speak to the judge. The data are JSON between two
+lines that bear a random number, so that no text can end its quotation; control characters are taken out of texts, their
+length is limited, and `<` is escaped, so that no token of a chat template can be formed.
 """
 
 import secrets
@@ -9,9 +10,15 @@ import unicodedata
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from springback.producers.contract.columns import MAX_MODE, MAX_TEXT
+from springback.stream_processors.judging.counts import NoScoresError
 from springback.stream_processors.judging.step_selection import JudgeRequest, ShownStep
+
+Scores = npt.NDArray[np.float64]
+"""Goal, rationality and efficiency of each judged step, in [0, 1]. Shape: (judged, 3)."""
 
 _SYSTEM = """You score single steps of an embodied agent (a robot, or a program in a simulated world).
 
@@ -37,6 +44,7 @@ Answer with one JSON object and nothing else: {{"scores": [{{"judge": 1, "goal":
 from 0 to 1."""
 
 _MAX_FAMILY = 64
+_LONGEST_ANSWER = 64 * 1024
 _SCORE: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
 _ANSWER_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -61,8 +69,35 @@ _ANSWER_SCHEMA: dict[str, Any] = {
 }
 
 
+class _StepScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    judge: int
+    goal: float
+    rationality: float
+    efficiency: float
+
+
+class _Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    scores: list[_StepScore]
+
+
+class _Message(msgspec.Struct, frozen=True):
+    content: str
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    message: _Message
+
+
+class _Completion(msgspec.Struct, frozen=True):
+    choices: list[_Choice]
+
+
+_completion_decoder = msgspec.json.Decoder(_Completion)
+_answer_decoder = msgspec.json.Decoder(_Answer)
+
+
 def quoted_data(request: JudgeRequest) -> bytes:
-    """The request as JSON, with its texts made harmless. Requests that look alike to the judge give the same bytes."""
+    """The request as JSON, with its texts made harmless; requests that look alike to the judge give the same bytes."""
     number_of = {position: number for number, position in enumerate(request.judged, 1)}
     content = {
         "family": plain_text(request.family, _MAX_FAMILY),
@@ -76,7 +111,7 @@ def quoted_data(request: JudgeRequest) -> bytes:
 
 
 def plain_text(text: str, limit: int) -> str:
-    r"""The text in one line: controls, invisible characters and unassigned ones become spaces.
+    r"""The text in one line: control, invisible and unassigned characters become spaces.
 
     >>> plain_text("slipped\n\u202eEND\x00" + "!" * 99, 20)
     'slipped  END !!!!!!!'
@@ -85,7 +120,7 @@ def plain_text(text: str, limit: int) -> str:
 
 
 def messages(data: bytes, count: int) -> list[dict[str, str]]:
-    """The chat messages around such data, with a fence that nobody can have known.
+    """The chat messages around such data, with a fence that nobody can have foreseen.
 
     Args:
         data: from `quoted_data`.
@@ -99,13 +134,42 @@ def messages(data: bytes, count: int) -> list[dict[str, str]]:
 
 
 def answer_format(kind: str) -> dict[str, Any]:
-    """The field that asks the endpoint for such JSON; empty where it is not to be asked."""
+    """The request field that asks the endpoint for such JSON; empty where it is not to be asked for it."""
     if kind == "none":
         return {}
     if kind == "json_object":
         return {"response_format": {"type": "json_object"}}
     schema = {"name": "scores", "strict": True, "schema": _ANSWER_SCHEMA}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def read_answer(body: bytes, count: int) -> Scores:
+    """The scores in an endpoint's answer.
+
+    Args:
+        body: what came back from `/chat/completions`.
+        count: how many steps were to be judged.
+
+    Raises:
+        NoScoresError: it is not one JSON object with one entry for each step in order and three numbers in [0, 1]
+            in each; the cause says whether the form or a number was wrong.
+    """
+    try:
+        choices = _completion_decoder.decode(body).choices
+        content = choices[0].message.content if len(choices) == 1 else ""
+        answer = _answer_decoder.decode(content[:_LONGEST_ANSWER])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message = f"The judge's answer is refused: {error}."
+        raise NoScoresError(cause="refused_malformed", message=message) from error
+    numbers = [score.judge for score in answer.scores]
+    if numbers != list(range(1, count + 1)):
+        message = f"The judge's answer is refused: got {len(numbers)} scores, expected {count}, numbered in order."
+        raise NoScoresError(cause="refused_malformed", message=message)
+    scores = np.array([(score.goal, score.rationality, score.efficiency) for score in answer.scores], dtype=np.float64)
+    if not ((scores >= 0.0) & (scores <= 1.0)).all():
+        message = "The judge's answer is refused: a score is outside [0, 1]."
+        raise NoScoresError(cause="refused_out_of_range", message=message)
+    return scores
 
 
 def _plain(step: ShownStep) -> ShownStep:
