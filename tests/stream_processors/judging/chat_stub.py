@@ -86,13 +86,14 @@ class ChatStub:
 @contextlib.asynccontextmanager
 async def chat_stub(answer: Answer) -> AsyncIterator[ChatStub]:
     """Serve while the block lasts, on a free port."""
-    connections: set[asyncio.Task[None]] = set()
+    connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        connections.add(task)
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+        connections[task] = writer
+        closed = contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError)
+        with contextlib.closing(writer), closed:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
                 named = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if line)
@@ -108,22 +109,38 @@ async def chat_stub(answer: Answer) -> AsyncIterator[ChatStub]:
                 lines = (f"HTTP/1.1 {reply.status} X", f"Content-Length: {len(reply.body)}", *reply.headers)
                 writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + reply.body)
                 await writer.drain()
-        writer.close()
-        connections.discard(task)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     stub = ChatStub(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
-    async with server:
+    try:
         yield stub
+    finally:
+        server.close()
+        await server.wait_closed()
         for task in connections:
             task.cancel()
         await asyncio.gather(*connections)
+        for writer in connections.values():
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+class LoopClock:
+    """The running loop's clock, which can be put ahead: what is due later is due at once."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._real, self.ahead_s = loop.time, 0.0
+        loop.time = self  # type: ignore[method-assign]
+
+    def __call__(self) -> float:
+        return self._real() + self.ahead_s
 
 
 def settings_of(base_url: str, **changes: Any) -> JudgeSettings:
-    """Settings under which nothing takes long."""
-    quick = {"deadline_s": 2.0, "call_timeout_s": 1.0, "backoff_s": 0.01, "calls_per_minute": 100_000, "retries": 0}
-    return JudgeSettings(base_url=base_url, model="stub", **(quick | changes))
+    """Settings under which no pause takes long, and no timeout strikes unless it is the point."""
+    patient = {"deadline_s": 30.0, "call_timeout_s": 20.0, "backoff_s": 0.01, "calls_per_minute": 100_000, "retries": 0}
+    return JudgeSettings(base_url=base_url, model="stub", **(patient | changes))
 
 
 def request_of(count: int = 2, **changes: Any) -> JudgeRequest:

@@ -17,7 +17,7 @@ from springback.producers.contract.frame import StepFrame
 from springback.stream_processors.judging.frame_judging import FrameJudging
 from springback.stream_processors.judging.session import FrameLine, Passage
 from springback.stream_processors.judging.step_selection import StepSelection
-from tests.stream_processors.judging.chat_stub import GOOD, Asked, Bench, Reply, bench, good, scores
+from tests.stream_processors.judging.chat_stub import GOOD, Asked, Bench, LoopClock, Reply, bench, good, scores
 from tests.stream_processors.judging.test_step_selection import frame_of
 
 GENEROUS_S = 20.0
@@ -98,11 +98,19 @@ def test_at_the_deadline_a_frame_goes_on_with_what_is_there() -> None:
         return scores(asked)
 
     async def scenario() -> None:
-        loop = asyncio.get_running_loop()
-        async with bench(half, which="every", steps_per_call=2, deadline_s=0.5, call_timeout_s=0.5) as here:
-            began = loop.time()
-            goal = columns(await passed(here, encode_msgpack(frame_of(range(3)))))[0]
-            assert loop.time() - began < 5.0
+        clock = LoopClock()
+        async with bench(half, which="every", steps_per_call=2, deadline_s=60.0, call_timeout_s=60.0) as here:
+            done = asyncio.Event()
+            selection = StepSelection(here.settings, here.counts)
+            judging = put_in(here, encode_msgpack(frame_of(range(3))), selection, done.set)
+            async with asyncio.timeout(GENEROUS_S):
+                while here.counts.steps["judged"] == 0:
+                    await asyncio.sleep(0.01)
+            assert not judging.settled
+            clock.ahead_s = 60.0
+            async with asyncio.timeout(GENEROUS_S):
+                await done.wait()
+            goal = columns(judging.output)[0]
             np.testing.assert_array_equal(goal, [ABSENT, ABSENT, GOOD[0]])
             assert here.counts.steps == here.counts.steps | {"judged": 1, "timed_out": 2}
 
@@ -155,7 +163,7 @@ class Settled:
     settled = False
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.randoms(use_true_random=False))
 def test_whatever_settles_first_order_is_kept_per_key_and_offsets_name_the_first_that_is_missing(
     keys: list[str], chance: random.Random
@@ -184,14 +192,16 @@ def test_whatever_settles_first_order_is_kept_per_key_and_offsets_name_the_first
 
 
 def test_under_random_delays_order_is_kept_and_a_slow_producer_holds_back_no_other() -> None:
+    others_are_through = asyncio.Event()
+
     async def erratic(asked: Asked) -> Reply:
-        if asked.data["family"] == "navigation" and "slow" in asked.user:
-            await asyncio.sleep(3600)
+        if "slow" in asked.user:
+            await others_are_through.wait()
         await asyncio.sleep(random.Random(asked.user).random() * 0.1)
         return scores(asked)
 
     async def scenario() -> list[bytes | None]:
-        async with bench(erratic, which="every", deadline_s=1.0, call_timeout_s=1.0, concurrency=64) as here:
+        async with bench(erratic, which="every", concurrency=64) as here:
             line, selection, woken = FrameLine(), StepSelection(here.settings, here.counts), asyncio.Event()
             sent: list[Passage] = []
             wanted = 40
@@ -213,7 +223,9 @@ def test_under_random_delays_order_is_kept_and_a_slow_producer_holds_back_no_oth
                     woken.clear()
                     while line.next_to_send() is not None:
                         sent.append(line.taken())
-            assert sum(here.counts.steps.values()) == wanted
+                    if len(sent) == wanted - 1:
+                        others_are_through.set()
+            assert here.counts.steps["judged"] == wanted
             for one in {passage.key for passage in sent}:
                 offsets = [passage.offset for passage in sent if passage.key == one]
                 assert offsets == sorted(offsets)
@@ -221,4 +233,4 @@ def test_under_random_delays_order_is_kept_and_a_slow_producer_holds_back_no_oth
 
     keys = asyncio.run(scenario())
     assert Counter(keys)[b"slow"] == 1
-    assert keys[-1] == b"slow"  # it came first, and waited for its deadline alone
+    assert keys[-1] == b"slow"  # it came first, and waited alone
