@@ -10,6 +10,7 @@ import random
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -153,7 +154,9 @@ def cluster_id(address: str) -> str | None:
 
     with _silenced("aiokafka"):
         try:
-            return asyncio.run(_told_cluster_id(address))
+            # On a thread of its own: whoever asks may have an event loop that runs, such as a notebook's.
+            with ThreadPoolExecutor(1) as threads:
+                return threads.submit(lambda: asyncio.run(_told_cluster_id(address))).result()
         except (KafkaError, OSError, ValueError):
             return None  # nothing is there, or something other than a Kafka broker
 
