@@ -37,7 +37,7 @@ class MetricsWatcher(threading.Thread):
                 for sample in family.samples:
                     if sample.name == "springback_steps_total":
                         steps += sample.value
-                    if sample.name == "springback_windows_opened_total":
+                    if sample.name == "springback_rebound_windows_opened_total":
                         opened += sample.value
                     if sample.name == "springback_agent_in_rebound" and sample.value == 1:
                         self.agents_in_rebound.add(sample.labels["agent"])

@@ -46,5 +46,5 @@ def test_the_dashboards_are_looked_for_where_the_document_puts_them() -> None:
     path = provider["options"]["path"]
     assert path.startswith("/")
     document = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert document.count(path) >= 3
+    assert document.count(path) >= 2  # by package, and in a container
     assert sorted((ROOT / "dashboards" / "grafana").glob("*.json"))
