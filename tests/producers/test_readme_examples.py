@@ -8,16 +8,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AsyncVectorEnv
 
-from springback.producers.emitter.publishers import MemoryPublisher
-from springback.producers.emitter.step_emitter import StepEmitter
-from springback.producers.environments.isolated import isolated
-from springback.producers.environments.signal_hooks import SignalHooks
-from springback.producers.environments.vector_wrapper import VectorWrapper
-from springback.producers.environments.wrapper import Wrapper
-from springback.producers.habitat.watch import watch
-from springback.producers.perturbations.habitat import disturbed
+import springback
 from tests.house import DATA, ROOT
 from tests.producers.habitat.fake_habitat import FakeRLEnv, fake_habitat_sim, read_traces
 from tests.producers.habitat.fake_vector import FakeVectorEnv
@@ -76,19 +68,18 @@ def test_there_is_a_driver_for_each_example() -> None:
 @pytest.mark.parametrize(("example", "drive"), list(zip(EXAMPLES, DRIVERS, strict=False)))
 def test_an_example_of_the_readme_runs(example: str, drive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "habitat_sim", fake_habitat_sim())
-    publisher = MemoryPublisher()
+    publisher = springback.MemoryPublisher()
+    monkeypatch.setattr(springback, "KafkaPublisher", lambda broker: publisher)
     traces = read_traces(TRACES)
     said: dict[str, Any] = {
-        "StepEmitter": StepEmitter, "KafkaPublisher": lambda broker: publisher, "gymnasium": gymnasium,
-        "Wrapper": Wrapper, "VectorWrapper": VectorWrapper,
-        "AsyncVectorEnv": AsyncVectorEnv, "isolated": isolated, "watch": watch, "disturbed": disturbed,
-        "hooks": SignalHooks(progress=lambda step: (step.step + 1) / 100.0), "habitat": fake_habitat(), "config": None,
+        "gymnasium": gymnasium, "habitat": fake_habitat(), "config": None,
+        "hooks": springback.SignalHooks(progress=lambda step: (step.step + 1) / 100.0),
         "configs": [SimpleNamespace()] * 2, "make_gym_from_config": lambda config: FakeRLEnv(traces),
         "simulator": LiveSimulator(), "goal": [3.0, 0.0, -4.0],
         "first": ("stop", "move_forward", "turn_left", "turn_right").index(traces[0][0]["action"]),
     }  # fmt: skip
     if "emitter =" not in example:
-        said["emitter"] = StepEmitter(publisher, producer="before")
+        said["emitter"] = springback.StepEmitter(publisher, producer="before")
     exec(example, said)
     drive(said)
     said["emitter"].close()
