@@ -9,6 +9,10 @@ class SinkUnavailableError(SinkError):
     """What the sink writes to is away for now. The same call may be made again, and is."""
 
 
+class SinkOptionError(SinkError, ValueError):
+    """A sink that was asked for is not there, or cannot be made of the options that were given."""
+
+
 class MetricLabelsError(SinkError):
     """A series was named with other labels than the metric catalogue declares: a fault of ours."""
 

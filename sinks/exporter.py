@@ -3,7 +3,7 @@
 import asyncio
 import importlib.metadata
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
 from springback.sinks.fleet.series_bounds import SeriesBounds
 from springback.sinks.metrics_server import ANYBODY, ServerAccess, metrics_server
 from springback.sinks.prometheus_sink import PrometheusSink
+from springback.sinks.sink import Sink
 from springback.sinks.sink_runner import ReadingTopics, SinkRunner
 from springback.stream_processors.service.run import run_until, write_ready_file
 
@@ -35,11 +36,12 @@ async def export_readings(
     bounds: SeriesBounds | None = None,
     times: StateTimes = DEFAULT_TIMES,
     access: ServerAccess = ANYBODY,
+    more_sinks: Sequence[Sink] = (),
     ready_file: Path | None = None,
     on_ready: Callable[[str], None] | None = None,
     client_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Export until `stop` is set.
+    """Exports until `stop` is set.
 
     The page is served from the start. A broker that is away is waited for, and shown on the page.
 
@@ -54,6 +56,7 @@ async def export_readings(
         bounds: how many series there may be.
         times: after how long an agent is in which state.
         access: who may read the page, and how.
+        more_sinks: what is written to as well, each at a pace of its own: one that is unavailable holds up no other.
         ready_file: written once the page is served and caught up with the topics: `{"metrics": "http://…/metrics"}`.
         on_ready: called at the same moment with the page's address.
         client_options: further options of aiokafka's clients (security).
@@ -70,9 +73,11 @@ async def export_readings(
         observer = _ReadyObserver(sink, address, ready_file, on_ready)
         runner = SinkRunner(bootstrap, topics, [sink], observer, client_options=client_options)
         lag_group = prefix + DEFAULT_GROUP if group is None else group
+        beside = _Beside(sink)
+        others = [SinkRunner(bootstrap, topics, [other], beside, client_options=client_options) for other in more_sinks]
         await run_until(
             stop,
-            runner.run(),
+            *(one.run() for one in (runner, *others)),
             watch_lag(sink, lambda: BrokerLag(bootstrap, topics.steps, lag_group, client_options=client_options)),
         )
 
@@ -100,6 +105,19 @@ class _ReadyObserver:
             write_ready_file(self._ready_file, {"metrics": self._address})
         if self._on_ready is not None:
             self._on_ready(self._address)
+
+
+class _Beside:
+    """Passes on how another sink fares; what is no reading, and when all is read, is told by the first runner."""
+
+    def __init__(self, sink: PrometheusSink) -> None:
+        self.retried = sink.retried
+
+    def unreadable(self, topic: str) -> None:
+        pass
+
+    def caught_up(self) -> None:
+        pass
 
 
 def _version() -> str:

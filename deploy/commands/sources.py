@@ -1,10 +1,10 @@
-"""`springback sources`: where steps can come from, and what of it is installed."""
+"""`springback sources`: where steps can come from and readings go to, and what of it is installed."""
 
 import typer
 
 
 def sources() -> None:
-    """List all sources of steps: wrappers of environments, live bridges and recording formats; mappings; value models.
+    """List all sources of steps (wrappers, live bridges, recording formats), mappings, value models and sinks.
 
     Each line says which package brings it, whether what it needs is installed, and how to install it. Bridges run by
     `springback bridge`, recordings are read by `springback evaluate` and `springback replay`.
@@ -17,6 +17,7 @@ def sources() -> None:
 
     from springback.producers.mapping.signal_mapping import shipped_mappings
     from springback.producers.sources import registry
+    from springback.sinks.third_party import named_sinks
     from springback.stream_processors.value_models import named_value_models
 
     names = (Column(name, no_wrap=True) for name in ("source", "kind", "from"))
@@ -30,5 +31,8 @@ def sources() -> None:
     models = named_value_models()
     named = (f"{name} ({distribution})" for name, distribution in models.distributions.items())
     typer.echo(f"Value models: {', '.join(named)}")
-    for fault in (*known.faults, *models.faults):
+    sinks = named_sinks()
+    written = (f"{name} ({distribution})" for name, distribution in sinks.distributions.items())
+    typer.echo(f"Sinks: {', '.join(written)}")
+    for fault in (*known.faults, *models.faults, *sinks.faults):
         typer.echo(f"{fault}", err=True)

@@ -48,6 +48,17 @@ def export(
             "python -m springback.sinks.basic_auth prints them.",
         ),
     ] = None,
+    sink: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            envvar="SPRINGBACK_SINKS",
+            help="Write the readings to this sink of a third party too; `springback sources` lists them. Repeatable.",
+        ),
+    ] = None,
+    sink_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME.KEY=VALUE", help="An option of such a sink. Repeatable.")
+    ] = None,
     settings: SettingsOption = None,
     ready_file: ReadyFileOption = None,
 ) -> None:
@@ -65,11 +76,13 @@ def export(
     from springback.sinks.fleet.agent_state import StateTimes
     from springback.sinks.fleet.series_bounds import SeriesBounds
     from springback.sinks.metrics_server import ServerAccess
+    from springback.sinks.third_party import make_sinks
     from springback.stream_processors.service.run import configure_logging, run_until_signalled
 
     check_tls_key(tls_cert, tls_key)
     configure_logging()
     chosen = stream_settings(broker, prefix, settings)
+    more_sinks = make_sinks(sink or (), sink_option or ())
     run_until_signalled(
         lambda stop: export_readings(
             chosen.kafka.bootstrap,
@@ -82,6 +95,7 @@ def export(
             bounds=SeriesBounds(agents=agents, groups=groups, agent_ttl_s=agent_ttl),
             times=StateTimes(silent_s=silent_after, stalled_s=stalled_after),
             access=ServerAccess(tls_cert, tls_key, auth_file),
+            more_sinks=more_sinks,
             ready_file=ready_file,
             on_ready=lambda address: typer.echo(f"Metrics: {address}"),
             client_options=chosen.kafka.client_options(),
