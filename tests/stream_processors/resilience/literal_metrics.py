@@ -41,7 +41,7 @@ def literal_steps(rows: list[Row]) -> list[LiteralStep]:
 
 
 class LiteralBaseline:
-    """Keeps every sample, and works a cell out from them whenever it is asked."""
+    """Keeps every sample, and works a cell out from them when it is first asked for it."""
 
     def __init__(self, episodes: list[list[Row]]) -> None:
         self.anchors: list[tuple[str, int, int]] = []
@@ -52,10 +52,18 @@ class LiteralBaseline:
                 self.anchors.append(step.anchor)
                 samples.append([*step.x, step.p, steps[-1].step - step.step + 1])
         self.samples = np.array(samples)
+        self.root_mean = self.samples.mean(axis=0)
         self._cells: dict[tuple[str, int, int], tuple[Any, Any]] = {}
+        self._levels: dict[tuple[str, int, int], list[Any]] = {}
+        self._remaining: dict[tuple[tuple[str, int, int], float], float] = {}
 
     def levels(self, anchor: tuple[str, int, int]) -> list[Any]:
         """The samples of each level, root first; levels without samples left out."""
+        if anchor not in self._levels:
+            self._levels[anchor] = self._levels_of(anchor)
+        return self._levels[anchor]
+
+    def _levels_of(self, anchor: tuple[str, int, int]) -> list[Any]:
         mode, bp, bq = anchor
         chosen = [
             [True for _ in self.anchors],
@@ -86,6 +94,11 @@ class LiteralBaseline:
 
     def remaining(self, anchor: tuple[str, int, int], p: float) -> float:
         """W*_rem."""
+        if (anchor, p) not in self._remaining:
+            self._remaining[anchor, p] = self._remaining_work(anchor, p)
+        return self._remaining[anchor, p]
+
+    def _remaining_work(self, anchor: tuple[str, int, int], p: float) -> float:
         w = 0.0
         for depth, part in enumerate(self.levels(anchor)):
             n, ps, ws = len(part), part[:, 8], part[:, 9]
@@ -99,8 +112,7 @@ class LiteralBaseline:
     def intensity(self, step: LiteralStep) -> tuple[float, list[float]]:
         """g^rec and the channels' g^u."""
         mu, s = self.cell(step.anchor)
-        root = self.samples.mean(axis=0)
-        epsilon = [max(ABSOLUTE[k], 0.05 * abs(root[k])) for k in range(7)]
+        epsilon = [max(ABSOLUTE[k], 0.05 * abs(self.root_mean[k])) for k in range(7)]
         denominator = [max(mu[k], 0.0) + epsilon[k] for k in range(7)]
         difference = [(mu[k] - step.x[k]) if k in (4, 5) else (step.x[k] - mu[k]) for k in range(7)]
         z = np.array([max(difference[k], 0.0) / denominator[k] for k in range(7)])

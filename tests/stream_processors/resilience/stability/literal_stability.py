@@ -36,19 +36,6 @@ def levels(anchors: list[Anchor], samples: list[Any], anchor: Anchor) -> list[An
     return [np.array(part) for part in found if part]
 
 
-class QuickBaseline(LiteralBaseline):
-    """The literal baseline, which looks an anchor's levels up once."""
-
-    def __init__(self, episodes: list[list[Row]]) -> None:
-        super().__init__(episodes)
-        self._levels: dict[Anchor, list[Any]] = {}
-
-    def levels(self, anchor: Anchor) -> list[Any]:
-        if anchor not in self._levels:
-            self._levels[anchor] = super().levels(anchor)
-        return self._levels[anchor]
-
-
 class LiteralStability:
     """What reference successes teach, in three goes through them, and every episode's loss by it.
 
@@ -59,7 +46,9 @@ class LiteralStability:
     def __init__(self, references: list[list[Row]], lag: int | None = None) -> None:
         self.lag = lag
         self.unscored = 0
-        self.baseline = QuickBaseline(references)
+        self.baseline = LiteralBaseline(references)
+        self._residuals: dict[tuple[int, bool, int], tuple[list[Row], list[float]]] = {}
+        self._distances: dict[tuple[int, bool, int, int | None], tuple[list[Row], list[float]]] = {}
         self.anchors = [step.anchor for rows in references for step in literal_steps(rows)]
         self._values: dict[Anchor, float] = {}
         self._covariances: dict[Anchor, Any] = {}
@@ -80,7 +69,7 @@ class LiteralStability:
         if given:
             return float(sum(given) / len(given))
         mean = self.baseline.cell(anchor)[0]
-        epsilon = max(ABSOLUTE[4], 0.05 * abs(self.baseline.samples[:, 4].mean()))
+        epsilon = max(ABSOLUTE[4], 0.05 * abs(self.baseline.root_mean[4]))
         goal = min(1.0, max(0.0, gain / (max(mean[4], 0.0) + epsilon)))
         faults = (row.get("retries", 0.0) > 0) + (row.get("violation", 0.0) > 0)
         return float((goal + [1.0, 0.5, 0.0][faults] + min(1.0, mean[7] / row["cycle_time_s"])) / 3)
@@ -109,6 +98,12 @@ class LiteralStability:
 
     def residuals(self, rows: list[Row], success: bool) -> list[float]:
         """Delta of each step; after the end nothing is to be had."""
+        key = id(rows), success, self.unscored
+        if key not in self._residuals:
+            self._residuals[key] = rows, self._residuals_of(rows, success)  # kept with its rows, so that the id stays
+        return self._residuals[key][1]
+
+    def _residuals_of(self, rows: list[Row], success: bool) -> list[float]:
         values = [*(self.value(step.anchor) for step in self.steps(rows)), 0.0]
         rewards = self.rewards(rows, success)
         return [reward + GAMMA * values[t + 1] - values[t] for t, reward in enumerate(rewards)]
@@ -146,6 +141,12 @@ class LiteralStability:
 
     def distances(self, rows: list[Row], success: bool) -> list[float]:
         """The terms of equation 5."""
+        key = id(rows), success, self.unscored, self.lag
+        if key not in self._distances:
+            self._distances[key] = rows, self._distances_of(rows, success)
+        return self._distances[key][1]
+
+    def _distances_of(self, rows: list[Row], success: bool) -> list[float]:
         found = []
         for step, x in zip(self.steps(rows), self.stability(rows, success), strict=True):
             solved = np.linalg.solve(self.covariance(step.anchor) + ETA * np.eye(3), np.array(x))
