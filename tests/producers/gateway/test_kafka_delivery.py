@@ -9,6 +9,7 @@ from aiokafka.errors import KafkaTimeoutError, MessageSizeTooLargeError  # type:
 
 from springback.producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED, KafkaDelivery
 from springback.producers.gateway.request_bodies import AdmittedFrame
+from tests.producers.jumping_loop import run_jumping
 
 
 class FakeProducer:
@@ -32,14 +33,15 @@ class FakeProducer:
 
 def delivered(values: list[bytes], producer: FakeProducer) -> tuple[list[str | None], bool]:
     async def run() -> tuple[list[str | None], bool]:
-        delivery = KafkaDelivery("", "steps", ack_timeout_s=0.1, client_options={})
+        delivery = KafkaDelivery("", "steps", ack_timeout_s=10.0, client_options={})
         there: Any = delivery
         there._producer, there.problem = producer, None
         frames = [AdmittedFrame(place, b"robot", value, 1) for place, value in enumerate(values)]
         results = await delivery.deliver(frames)
         return [None if result is None else result[0] for result in results], there._spoiled.is_set()
 
-    return asyncio.run(run())
+    outcome: tuple[list[str | None], bool] = run_jumping(run())
+    return outcome
 
 
 def test_behind_a_frame_that_could_not_be_sent_none_is_sent() -> None:
