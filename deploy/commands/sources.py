@@ -24,7 +24,8 @@ def sources() -> None:
     table = Table(*names, "what it is", "installed")
     known = registry()
     for source in known.sources:
-        installed = f"no: {', '.join(source.missing)}; {source.how_to_install}" if source.missing else "yes"
+        missing = [f"no: {', '.join(source.missing)}", source.how_to_install] if source.missing else ["yes"]
+        installed = "; ".join(filter(None, missing))
         table.add_row(*map(escape, (source.name, source.kind, source.distribution, source.about, installed)))
     Console().print(table)
     typer.echo(f"Mappings that come with springback: {', '.join(shipped_mappings())}")

@@ -1,7 +1,6 @@
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from springback.producers.contract.frame import StepFrame, TextColumn
 from springback.producers.emitter.publishers import MemoryPublisher, OnDone
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.errors import EmitterStateError, FrameRefusedError, PublishError, SignalError
+from tests.producers.emitter.emitter_waiting import until
 
 LONG_S = 3600.0
 
@@ -26,13 +26,6 @@ class HoldingPublisher(MemoryPublisher):
     def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
         self.published.append((key, frame_bytes))
         self.held.append(on_done)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10.0
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about within 10 s"
-        time.sleep(0.001)
 
 
 def steps_of(frame: StepFrame) -> list[int]:
