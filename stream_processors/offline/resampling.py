@@ -61,7 +61,7 @@ class TaskDraws:
     >>> draws = TaskDraws(["mug", "mug", "plate"], seed=0, resamples=3)
     >>> values = np.array([1.0, 3.0, 8.0])
     >>> draws.resample(lambda weights: weighted_mean(values, weights)).tolist()
-    [4.0, 4.0, 4.0, 8.0]
+    [4.0, 8.0, 4.0, 2.0]
 
     Args:
         samples: the task of each episode, sample by sample.
@@ -79,10 +79,12 @@ class TaskDraws:
         # The first row is the samples as they are. No task is drawn 65,536 times.
         self._counts = np.ones((1 + resamples, len(number)), dtype=np.uint16)
         chance = np.random.default_rng(seed)
-        for _, own in sorted(strata.items()):
+        for own in (np.array(numbers) for _, numbers in sorted(strata.items())):
             for rows in _blocks(1, 1 + resamples, len(own)):
-                drawn = chance.multinomial(len(own), np.full(len(own), 1.0 / len(own)), size=rows.stop - rows.start)
-                self._counts[rows, own] = drawn
+                shape = rows.stop - rows.start, len(own)
+                # Each row counts in bins of its own, so that one bincount serves the block.
+                drawn = chance.integers(0, len(own), shape) + np.arange(shape[0])[:, None] * len(own)
+                self._counts[rows, own] = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(shape)
 
     @property
     def tasks(self) -> int:
@@ -160,8 +162,9 @@ def weighted_quantile(values: Floats, weights: Floats, rank: float) -> Floats:
     >>> weighted_quantile(np.array([4.0, 1.0, 3.0, 2.0]), np.array([[1.0, 1, 1, 1], [2, 0, 1, 0]]), 0.51).tolist()
     [3.0, 4.0]
     """
+    ordered, reached = _accumulated(values, weights)
     # As in `quantile`, the rank is taken a hair low, against what floats make of it.
-    return _first_beyond(values, weights, rank, -1e-9)
+    return _first_at(ordered, reached, rank, -1e-9)
 
 
 def weighted_median(values: Floats, weights: Floats) -> Floats:
@@ -169,7 +172,8 @@ def weighted_median(values: Floats, weights: Floats) -> Floats:
 
     Shape: values (n,), weights (b, n), result (b,); NaN where all weights are 0.
     """
-    return (weighted_quantile(values, weights, 0.5) + _first_beyond(values, weights, 0.5, 1e-9)) / 2.0
+    ordered, reached = _accumulated(values, weights)
+    return (_first_at(ordered, reached, 0.5, -1e-9) + _first_at(ordered, reached, 0.5, 1e-9)) / 2.0
 
 
 def weighted_maximum(values: Floats, weights: Floats) -> Floats:
@@ -204,15 +208,19 @@ def correlate_ranks(x: Sequence[float], y: Sequence[float]) -> RankCorrelation |
     return RankCorrelation(rho=float(found.statistic), p=float(found.pvalue))
 
 
-def _first_beyond(values: Floats, weights: Floats, rank: float, slack: float) -> Floats:
-    """The smallest value at which the weights sum up to `rank` of their total and the slack; at most the largest."""
-    if not len(values):
-        return np.full(len(weights), np.nan)
+def _accumulated(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """The values in order, and the weights up to each of them. Shape: (n,), (b, n)."""
     order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[:, order], axis=1)
+    return values[order], np.cumsum(weights[:, order], axis=1)
+
+
+def _first_at(ordered: Floats, reached: Floats, rank: float, slack: float) -> Floats:
+    """The first value by which the weights reach `rank` of their total and the slack; the largest at the latest."""
+    if not len(ordered):
+        return np.full(len(reached), np.nan)
     total = reached[:, -1]
     first = np.argmax(reached >= np.minimum(rank * total + slack, total)[:, None], axis=1)
-    return np.where(total > 0, values[order][first], np.nan)
+    return np.where(total > 0, ordered[first], np.nan)
 
 
 def _blocks(start: int, stop: int, width: int) -> list[slice]:

@@ -18,7 +18,7 @@ from springback.producers.recordings.any_format import (
     read_recordings,
 )
 from springback.producers.recordings.step_frames import UnreadablePart
-from springback.stream_processors.offline import evaluation as in_memory_driver
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.config import ResilienceConfig
 from tests.producers.recordings import robot_logs
 from tests.producers.recordings.recording_writers import (
@@ -45,7 +45,7 @@ def test_every_format_comes_to_the_same_windows(write: Write, tmp_path: Path) ->
     path, mapping = write(tmp_path, SAID)
     unreadable: list[UnreadablePart] = []
     frames = RecordedFrames([path], unreadable.append, mapping)
-    evaluation = in_memory_driver.evaluate_frames(frames, ResilienceConfig())
+    evaluation = evaluate_frames(frames, ResilienceConfig())
     assert not unreadable
     assert not evaluation.rejected
     assert len(evaluation.summaries) == MISSIONS
@@ -62,7 +62,7 @@ def test_the_windows_do_not_depend_on_the_format(tmp_path: Path) -> None:
         folder = tmp_path / write.__name__
         folder.mkdir()
         path, mapping = write(folder, SAID)
-        evaluation = in_memory_driver.evaluate_frames(RecordedFrames([path], mapping=mapping), ResilienceConfig())
+        evaluation = evaluate_frames(RecordedFrames([path], mapping=mapping), ResilienceConfig())
         costs.append([summary.recovery_cost for summary in evaluation.summaries])
     for other in costs[1:]:
         assert other == pytest.approx(costs[0], rel=1e-6)

@@ -9,7 +9,7 @@ import pytest
 from springback.producers.mapping.signal_mapping import SignalMapping, parse_mapping
 from springback.producers.recordings.any_format import RecordedFrames, read_recordings
 from springback.producers.recordings.step_frames import UnreadablePart
-from springback.stream_processors.offline import evaluation as in_memory_driver
+from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.config import ResilienceConfig
 from tests.producers.recordings import robot_logs
 from tests.producers.recordings.recording_writers import MISSIONS, SAID, STEPS, cells_of, frames_of, steps_in
@@ -76,7 +76,7 @@ def written(folder: Path, data: bytes) -> Path:
 def test_a_flight_comes_to_windows_under_stress_alone(tmp_path: Path, mapping: SignalMapping) -> None:
     unreadable: list[UnreadablePart] = []
     frames = RecordedFrames([written(tmp_path, ulog())], unreadable.append, mapping)
-    evaluation = in_memory_driver.evaluate_frames(frames, ResilienceConfig())
+    evaluation = evaluate_frames(frames, ResilienceConfig())
     assert not unreadable
     assert not evaluation.rejected
     assert len(evaluation.summaries) == MISSIONS
