@@ -14,6 +14,7 @@ from springback.stream_processors.resilience.families.family_aggregate import ag
 from springback.stream_processors.resilience.readings import FamilyReading, decode_reading
 from springback.stream_processors.stages.aggregate_families import reading_key
 from springback.stream_processors.topics import FAMILIES
+from tests.stream_processors.conftest import FLEETS
 from tests.stream_processors.resilience.families.test_family_aggregate import HISTORY, assert_alike
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def families_are_offline(stream: "Stream", recorded: "Recorded") -> None:
                 await asyncio.sleep(0.2)
 
     streamed = asyncio.run(scenario())
-    assert len(streamed) == 6
+    assert len(streamed) == len(FLEETS)
     assert all(reading.capacity is not None for reading in streamed)
     # Fleets arrive side by side, so which episodes ended before which is another matter every time.
     assert_alike(streamed, offline, "sequence", "violations", *HISTORY)

@@ -23,7 +23,7 @@ def test_kill_9_at_random_instants_changes_nothing(kafka_stream: "Stream", recor
 
     async def scenario() -> list[str]:
         worker = await asyncio.to_thread(started, kafka_stream)
-        sending = asyncio.create_task(kafka_stream.send_frames(recorded.frames, pause_s=0.015))
+        sending = asyncio.create_task(kafka_stream.send_frames(recorded.frames, pause_s=0.02))
         for _ in range(KILLS):
             await asyncio.sleep(chance.uniform(0.3, 1.5))
             await asyncio.to_thread(worker.end, signal.SIGKILL)
@@ -40,7 +40,7 @@ def test_workers_that_join_leave_and_are_paused_change_nothing(kafka_stream: "St
 
     async def scenario() -> list[str]:
         first = await asyncio.to_thread(started, kafka_stream)
-        sending = asyncio.create_task(kafka_stream.send_frames(recorded.frames, pause_s=0.02))
+        sending = asyncio.create_task(kafka_stream.send_frames(recorded.frames, pause_s=0.03))
         second = await asyncio.to_thread(started, kafka_stream)
         await asyncio.sleep(0.5)
         assert await asyncio.to_thread(first.end) == 0
@@ -63,7 +63,7 @@ def test_a_broker_that_restarts_changes_nothing(recorded: "Recorded", make_strea
 
         async def scenario() -> list[str]:
             await asyncio.to_thread(started, stream)
-            sending = asyncio.create_task(stream.send_frames(recorded.frames, pause_s=0.004))
+            sending = asyncio.create_task(stream.send_frames(recorded.frames, pause_s=0.006))
             await asyncio.sleep(1.0)
             await asyncio.to_thread(kafka.kill)
             await asyncio.to_thread(kafka.start)
