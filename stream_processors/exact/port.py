@@ -1,6 +1,6 @@
-"""What a stage needs of the stream engine: the only seam between the exact protocol and Faust.
+"""The two sides of the exact protocol: what a stage computes (`StageReducer`), and what it needs of the stream engine.
 
-What a stage of the stream computes, apart from how its input is delivered and its state kept.
+`StagePort` is the only seam between the protocol and Faust: everything in this folder runs without it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,13 +50,13 @@ class StageReducer(Protocol[S]):
         """
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[S]) -> list[Output]:
-        """Apply a batch: `states[i]` is the state of the bucket of `events[i]`, shared where buckets are the same."""
+        """Applies a batch: `states[i]` is the state of the bucket of `events[i]`, shared where buckets are the same."""
 
     def tick(self, state: S, now_s: float) -> list[Output] | None:
         """What is due by `now_s` (broker's time), or None if nothing is and the state has not changed."""
 
     def reject(self, event: StageEvent, error: Exception) -> list[Output]:
-        """What to send for an event that `apply` fails on: it will be passed over."""
+        """The outputs that stand for an event that `apply` fails on: the event will be passed over."""
 
 
 class Arrival(NamedTuple):
@@ -79,7 +79,7 @@ class StagePort(Protocol):
         """The partitions that this worker holds."""
 
     async def seek(self, partition: int, offset: int) -> None:
-        """Read the partition again from the offset."""
+        """Reads the partition again from the offset."""
 
     async def ends(self, partitions: Iterable[int]) -> Mapping[int, int]:
         """The offsets that the partitions' next messages will get.
@@ -103,14 +103,14 @@ class StagePort(Protocol):
         """
 
     async def send(self, outputs: Sequence[Output]) -> None:
-        """Send the outputs and wait until the broker has them.
+        """Sends the outputs and waits until the broker has them.
 
         Raises:
             TransientBrokerError: it has not taken them all.
         """
 
     async def written(self) -> None:
-        """Wait until the changelog has all that was put into the table.
+        """Waits until the changelog has all that was put into the table.
 
         Raises:
             StateWriteError: it has not taken it all: the table is ahead of its changelog, and the worker must end.

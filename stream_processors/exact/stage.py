@@ -4,8 +4,6 @@ The state, not the committed offset, says where reading goes on. Every batch goe
 left over from before a rebalance; pass over what the state covers, and go back where messages are missing; apply;
 send the outputs and wait for the broker to have them; give up if the partitions may have gone to another worker
 meanwhile; write the buckets, then the positions, and wait for the broker to have those; then acknowledge.
-
-What one pass of a stage through the exact protocol has to apply, send and write.
 """
 
 import asyncio
@@ -20,10 +18,14 @@ from springback.stream_processors.exact.state import Bucket, PartitionState, Sta
 from springback.stream_processors.exact.watches import AheadWatch, HoleWatch, PartitionClock, StageCounts
 
 S = TypeVar("S")
+R = TypeVar("R")
+_SESSION_SHARE = 0.8
+"""A batch may take this share of the session timeout: beyond it the partitions may be another worker's."""
+_log = logging.getLogger(__name__)
 
 
 class StageBatch(Generic[S]):
-    """One batch, or one tick.
+    """What one pass through the protocol, a batch or a tick, has to apply, send and write.
 
     Attributes:
         epoch: the stage's epoch at its start: in another one its states have been forgotten.
@@ -45,14 +47,9 @@ class StageBatch(Generic[S]):
         self.encoded: dict[tuple[int, int], tuple[PartitionState[S], Bucket[S], bytes]] = {}
 
     def changed(self, partition: PartitionState[S], bucket: Bucket[S], encoded: bytes) -> None:
-        """A bucket has changed, and is to be written."""
+        """Notes that a bucket has changed and is to be written."""
         self.moved[partition.number] = partition
         self.encoded[partition.number, bucket.number] = partition, bucket, encoded
-
-
-R = TypeVar("R")
-_log = logging.getLogger(__name__)
-_SESSION_SHARE = 0.8
 
 
 class ExactStage(Generic[S]):
@@ -65,7 +62,7 @@ class ExactStage(Generic[S]):
         reducer: what the stage computes.
         bucket_of: the bucket of a message's key.
         batch_max: most events applied at once.
-        session_timeout_s: after how long the group takes a silent worker for dead.
+        session_timeout_s: silence after which the group takes a worker for dead.
         stall_s: silence of a partition with unread messages after which it is read again.
         clock: seconds that never go back.
     """
@@ -101,19 +98,19 @@ class ExactStage(Generic[S]):
         self._ahead = AheadWatch(name, port)
 
     def states(self) -> list[S] | None:
-        """The live states of all partitions held, to be looked at only; None while some of them are not live."""
+        """The live states of all partitions held, for reading only; None while some of them are not live."""
         return self._state.states(self.counts.ends) if self.counts.ends else None
 
     def forget(self) -> None:
-        """Drop every live state, as when partitions are revoked. A batch that is under way gives up."""
+        """Drops every live state, as when partitions are revoked. A batch that is under way gives up."""
         self._drop()
         self.counts.forget_partitions()
 
     async def process(self, arrivals: Sequence[Arrival]) -> list[int]:
-        """Take in a batch of messages.
+        """Takes in a batch of messages.
 
         Returns:
-            Which of them, by index, may be acknowledged.
+            which of them, by index, may be acknowledged.
 
         Raises:
             StateFormatError: a record of the state cannot be read, or be written for its size.
@@ -129,7 +126,7 @@ class ExactStage(Generic[S]):
             return handled
 
     async def tick(self) -> None:
-        """Close what has been silent for long, and read stalled partitions again.
+        """Closes what has been silent for long, and reads stalled partitions again.
 
         Raises:
             StateAheadError: the state has read further than the topic reaches.
@@ -231,7 +228,7 @@ class ExactStage(Generic[S]):
             batch.outputs += outputs
 
     async def _finish(self, batch: StageBatch[S]) -> bool:
-        """Send, check, write. Returns whether the batch counts."""
+        """Sends, checks and writes, and says whether the batch counts."""
         if not batch.moved:
             return True
         try:

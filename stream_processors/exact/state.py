@@ -1,9 +1,7 @@
-"""The live state of a stage: buckets and positions of the partitions it holds, read from and written to its table.
+"""The state of a stage: live buckets and positions of the partitions that it holds, and their records in its table.
 
-How the state of a stage lies in its table: records of buckets and of positions, versioned, as plain bytes.
-
-Faust skips a changelog record that it cannot decode and goes on with a blank state; so keys and values are bytes to
-Faust, they are decoded here, and a record that cannot be read is an error that stops the worker.
+Faust skips a changelog record that it cannot decode and goes on with a blank state. So keys and values are plain bytes
+to Faust; they are versioned and decoded here, and a record that cannot be read is an error that stops the worker.
 """
 
 import logging
@@ -17,10 +15,13 @@ from springback.stream_processors.errors import StateFormatError
 from springback.stream_processors.exact.port import StageReducer
 from springback.stream_processors.topics import LARGEST_RECORD_BYTES
 
+S = TypeVar("S")
 T = TypeVar("T")
 STATE_SCHEMA_VERSION = 1
 _COMPRESS_FROM_BYTES = 16_384
+_LARGEST_RECORD = LARGEST_RECORD_BYTES - 4096  # key and batch headers need room too
 _POSITION_SUFFIX = b"next"
+_log = logging.getLogger(__name__)
 
 
 class TableKey(NamedTuple):
@@ -60,6 +61,10 @@ class _Version(msgspec.Struct, array_like=True):
     schema_version: int
 
 
+class _Versioned(msgspec.Struct):
+    schema_version: int
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode_bucket = msgspec.msgpack.Decoder(BucketRecord).decode
 _decode_position = msgspec.msgpack.Decoder(PositionRecord).decode
@@ -93,7 +98,10 @@ def read_key(key: bytes) -> TableKey:
     partition, separator, rest = key.partition(b"/")
     if separator and partition.isdigit() and (rest == _POSITION_SUFFIX or rest.isdigit()):
         return TableKey(int(partition), None if rest == _POSITION_SUFFIX else int(rest))
-    message = f"State key {key[:64]!r}: expected PARTITION/BUCKET or PARTITION/next. Whose changelog is this?"
+    message = (
+        f"State key {key[:64]!r}: expected PARTITION/BUCKET or PARTITION/next. The changelog belongs to another "
+        "program: start under another app_id."
+    )
     raise StateFormatError(message)
 
 
@@ -134,10 +142,6 @@ def decode_position(key: bytes, data: bytes) -> PositionRecord:
         return _decode_position(data)
     except msgspec.DecodeError as error:
         raise _unreadable(key, data, error) from error
-
-
-class _Versioned(msgspec.Struct):
-    schema_version: int
 
 
 def decode_versioned(data: bytes, kind: type[T], version: int, dec_hook: Callable[[type, Any], Any] | None = None) -> T:
@@ -182,11 +186,6 @@ def _unreadable(key: bytes, data: bytes, error: Exception) -> StateFormatError:
     return StateFormatError(message)
 
 
-S = TypeVar("S")
-_log = logging.getLogger(__name__)
-_LARGEST_RECORD = LARGEST_RECORD_BYTES - 4096  # key and batch headers need room too
-
-
 class StateTable(Protocol):
     """A table as the stage sees it: bytes to bytes. What is put into it is also written to a changelog."""
 
@@ -194,7 +193,7 @@ class StateTable(Protocol):
         """What the table holds."""
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set a key."""
+        """Sets a key."""
 
 
 class Bucket(Generic[S]):
@@ -235,7 +234,7 @@ class StageState(Generic[S]):
         self._partitions: dict[int, PartitionState[S]] = {}
 
     def forget(self) -> None:
-        """Drop every live state: the next use reads the table again."""
+        """Drops every live state: the next use reads the table again."""
         self._partitions.clear()
 
     def states(self, partitions: Iterable[int]) -> list[S] | None:
@@ -263,7 +262,7 @@ class StageState(Generic[S]):
         return found
 
     def reload(self, partition: PartitionState[S], bucket: Bucket[S]) -> None:
-        """Put a bucket's state back to what the table holds; the offset applied stays."""
+        """Puts a bucket's state back to what the table holds; the offset applied stays."""
         stored = self._table.stored()
         key = bucket_key(partition.number, bucket.number)
         if key in stored:
@@ -272,7 +271,7 @@ class StageState(Generic[S]):
             bucket.state = self._reducer.blank()
 
     def write_bucket(self, partition: PartitionState[S], bucket: Bucket[S], encoded: bytes) -> None:
-        """Write a bucket, given its state as the reducer encodes it.
+        """Writes a bucket, given its state as the reducer encodes it.
 
         Raises:
             StateFormatError: the record would be larger than a changelog takes.
@@ -288,7 +287,7 @@ class StageState(Generic[S]):
         self._table.put(key, record)
 
     def write_position(self, partition: PartitionState[S]) -> None:
-        """Write how far the partition has been read. Its buckets must have been written before."""
+        """Writes how far the partition has been read. Its buckets must have been written before."""
         applied = {bucket.number: bucket.applied for bucket in partition.buckets.values() if bucket.applied >= 0}
         key = position_key(partition.number)
         self._table.put(key, encode_position(partition.wanted, partition.time_s, applied))

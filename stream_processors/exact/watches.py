@@ -1,17 +1,14 @@
-"""Missing messages: go back for them, and take a hole for real only when the broker itself confirms it.
+"""What a stage watches while it runs: holes in its input, a state ahead of it, quiet partitions, its own counts.
 
-Faust drops messages that are in flight when a rebalance suspends the flow, and moves its read position past them. So
-an offset above the one wanted first means: read again from there. Offsets can also be missing for good (retention, the
-markers of transactions): then the same later offset comes back, and the broker, asked apart from Faust, has no earlier.
-
-Whether the state is ahead of its input: it has read further than the topic reaches, so the topic was made anew.
-
-What time it is in a partition: the broker's time of its last message, plus how long it has been seen to be quiet.
-
-No worker's clock is compared with the broker's, and no time counts as silence in which this worker could not have heard
-a message: while it was down, catching up, or cut off from the broker. So episodes are not closed as idle by an outage.
-
-What a stage counts about its own running, for the health endpoint and the log.
+- `HoleWatch`: Faust drops messages that are in flight when a rebalance suspends the flow, and moves its read position
+  past them. So an offset above the one wanted first means: read again from there. Offsets can also be missing for good
+  (retention, the markers of transactions): then the same later offset comes back, and the broker, asked apart from
+  Faust, has no earlier one. A hole is taken for real only when the broker itself confirms it.
+- `AheadWatch`: a state that has read further than its topic reaches, so that the topic was made anew.
+- `PartitionClock`: what time it is in a partition: the broker's time of its last message, plus how long it has been
+  seen to be quiet. No worker's clock is compared with the broker's, and no time counts as silence in which this worker
+  could not have heard a message (it was down, catching up, or cut off): an outage closes no episode.
+- `StageCounts`: for the health endpoint and the log.
 """
 
 import logging
@@ -22,15 +19,174 @@ from dataclasses import dataclass, field
 from springback.stream_processors.errors import StateAheadError, TransientBrokerError
 from springback.stream_processors.exact.port import StagePort
 
+RESEEK_S = 2.0
+"""Wait before a partition with a hole is sent back once more."""
 _TIMES = 3
+"""Looks in a row that must find the state ahead before the broker is asked for the last message."""
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class StageCounts:
+    """Counters of one stage since the worker began.
+
+    Attributes:
+        events: messages applied.
+        covered: messages that the state held already.
+        left_over: messages from before a rebalance, dropped.
+        abandoned: batches given up before their state was written.
+        sent_back: times that a partition was read again from where the state is.
+        holes: times that offsets were passed over because the broker confirmed that it has nothing at them.
+        lost_offsets: the offsets in those holes: lost to retention, or transactions' markers.
+        rejected: messages that the reducer failed on.
+        tick_failures: buckets that a tick failed on.
+        wanted: next offset wanted, by partition.
+        ends: end of each partition, when last asked for.
+        processed_at: when the last message of each partition was done, on the monotonic clock.
+        last_processed_at: when the last message of all was done, whoever has its partition now; None before any.
+    """
+
+    events: int = 0
+    covered: int = 0
+    left_over: int = 0
+    abandoned: int = 0
+    sent_back: int = 0
+    holes: int = 0
+    lost_offsets: int = 0
+    rejected: int = 0
+    tick_failures: int = 0
+    wanted: dict[int, int] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    processed_at: dict[int, float] = field(default_factory=dict)
+    last_processed_at: float | None = None
+
+    def processed(self, wanted: Iterable[tuple[int, int]], now: float) -> None:
+        """Counts messages that are done: for each its partition, and the offset wanted there after the batch."""
+        for partition, offset in wanted:
+            self.events += 1
+            self.wanted[partition] = offset
+            self.processed_at[partition] = self.last_processed_at = now
+
+    def passed_over(self, offsets: int) -> None:
+        """Counts a hole of so many offsets that the broker has confirmed."""
+        self.holes += 1
+        self.lost_offsets += offsets
+
+    def behind(self) -> int | None:
+        """Messages after the state in all partitions, or None while their ends are not known."""
+        return sum(max(0, end - self.wanted[p]) for p, end in self.ends.items()) if self.ends else None
+
+    def forget_partitions(self) -> None:
+        """Drops what is known of single partitions: they may go to another worker."""
+        self.wanted.clear()
+        self.ends.clear()
+        self.processed_at.clear()
+
+    def report(self) -> dict[str, object]:
+        """The counters and each partition's place, JSON-able."""
+        now = time.monotonic()
+        return {
+            "events": self.events,
+            "covered": self.covered,
+            "left_over": self.left_over,
+            "abandoned": self.abandoned,
+            "sent_back": self.sent_back,
+            "holes": self.holes,
+            "lost_offsets": self.lost_offsets,
+            "rejected": self.rejected,
+            "tick_failures": self.tick_failures,
+            "partitions": {
+                str(partition): {
+                    "wanted": wanted,
+                    "end": self.ends.get(partition),
+                    "age_s": None if partition not in self.processed_at else now - self.processed_at[partition],
+                }
+                for partition, wanted in sorted(self.wanted.items())
+            },
+        }
+
+
+@dataclass(slots=True)
+class _Hole:
+    wanted: int
+    nearest: int
+    sought_at: float
+
+
+class HoleWatch:
+    """The holes that one stage's partitions have just now.
+
+    Args:
+        stage: its name, for the log.
+        port: the stream engine.
+        counts: where holes are counted.
+        clock: seconds that never go back.
+    """
+
+    def __init__(self, stage: str, port: StagePort, counts: StageCounts, clock: Callable[[], float]) -> None:
+        self._stage = stage
+        self._port = port
+        self._counts = counts
+        self._clock = clock
+        self._holes: dict[int, _Hole] = {}
+
+    def forget(self) -> None:
+        """Forgets every hole."""
+        self._holes.clear()
+
+    def closed(self, partition: int) -> None:
+        """Forgets the hole of a partition: the offset wanted has come."""
+        self._holes.pop(partition, None)
+
+    async def passes(self, partition: int, wanted: int, offset: int) -> bool:
+        """Whether the broker confirms that nothing lies between `wanted` and `offset`; else reading goes back there.
+
+        An offset seen for the second time is only a sign: Faust's read position can jump while a message is handed
+        over, so that it drops what it reads again. The broker's own word decides.
+        """
+        hole = self._holes.get(partition)
+        if hole is None or hole.wanted != wanted:
+            self._holes[partition] = _Hole(wanted, offset, self._clock())
+            await self._send_back(partition, wanted)
+            return False
+        if offset == hole.nearest and await self._first(partition, wanted) == offset:
+            self.closed(partition)
+            return True
+        hole.nearest = min(hole.nearest, offset)
+        if self._clock() - hole.sought_at > RESEEK_S:
+            hole.sought_at = self._clock()
+            await self._send_back(partition, wanted)
+        return False
+
+    async def reaches_end(self, partition: int, wanted: int, end: int) -> bool:
+        """Whether the broker confirms that nothing lies between `wanted` and `end`; else reading goes back there.
+
+        For a partition from which nothing comes: its messages were dropped on their way, or a transaction's marker is
+        the last of it.
+        """
+        if await self._first(partition, wanted) >= end:
+            return True
+        _log.warning("stalled stage=%s partition=%d wanted=%d end=%d", self._stage, partition, wanted, end)
+        await self._send_back(partition, wanted)
+        return False
+
+    async def _first(self, partition: int, wanted: int) -> int:
+        try:
+            return await self._port.first_offset(partition, wanted)
+        except TransientBrokerError as error:
+            _log.warning("hole_unconfirmed stage=%s partition=%d error=%s", self._stage, partition, error)
+            return wanted
+
+    async def _send_back(self, partition: int, wanted: int) -> None:
+        self._counts.sent_back += 1
+        await self._port.seek(partition, wanted)
 
 
 class AheadWatch:
     """Looks at each partition of a stage again and again: a new leader may show an end that is a moment old.
 
-    The end alone proves nothing either: Tansu 0.6 now and then gives one that is a message short, and keeps to it. So
-    what decides is whether the broker still has the last message that was read.
+    The end alone proves nothing either: Tansu 0.6 now and then gives one that is a message short, and keeps to it. What
+    decides is whether the broker still has the last message that was read.
 
     Args:
         stage: its name, for the error.
@@ -44,7 +200,7 @@ class AheadWatch:
         self._confirmed: dict[int, int] = {}
 
     def forget(self) -> None:
-        """Forget every partition."""
+        """Forgets every partition."""
         self._seen.clear()
         self._confirmed.clear()
 
@@ -83,184 +239,25 @@ class PartitionClock:
         self._heard_at: dict[int, float] = {}
 
     def forget(self) -> None:
-        """Forget every partition."""
+        """Forgets every partition."""
         self._quiet_since.clear()
         self._heard_at.clear()
 
     def cut_off(self) -> None:
-        """The broker does not answer: nobody can say that a partition is quiet."""
+        """Forgets that partitions are quiet: the broker does not answer, so nobody can say so."""
         self._quiet_since.clear()
 
     def heard(self, partition: int, now: float) -> None:
-        """A message of the partition came."""
+        """Notes that a message of the partition came."""
         self._quiet_since.pop(partition, None)
         self._heard_at[partition] = now
 
     def behind(self, partition: int, now: float) -> float:
-        """The partition has messages that were not read yet. Returns how long none has come."""
+        """How long no message has come of a partition that has some not read yet."""
         self._quiet_since.pop(partition, None)
         return now - self._heard_at.setdefault(partition, now)
 
     def at_end(self, partition: int, now: float) -> float:
-        """The partition is read to its end. Returns how long it has been seen so."""
+        """How long a partition that is read to its end has been seen so."""
         self._heard_at[partition] = now
         return now - self._quiet_since.setdefault(partition, now)
-
-
-@dataclass(slots=True)
-class StageCounts:
-    """Counters of one stage since the worker began.
-
-    Attributes:
-        events: messages applied.
-        covered: messages that the state held already.
-        left_over: messages from before a rebalance, dropped.
-        abandoned: batches given up before their state was written.
-        sent_back: times that a partition was read again from where the state is.
-        holes: times that offsets were passed over because the broker confirmed that it has nothing at them.
-        lost_offsets: the offsets in those holes: lost to retention, or transactions' markers.
-        rejected: messages that the reducer failed on.
-        tick_failures: buckets that a tick failed on.
-        wanted: next offset wanted, by partition.
-        ends: end of each partition, when last asked for.
-        processed_at: when the last message of each partition was done, on the monotonic clock.
-        last_processed_at: when the last message of all was done, whoever has its partition now; None before any.
-    """
-
-    events: int = 0
-    covered: int = 0
-    left_over: int = 0
-    abandoned: int = 0
-    sent_back: int = 0
-    holes: int = 0
-    lost_offsets: int = 0
-    rejected: int = 0
-    tick_failures: int = 0
-    wanted: dict[int, int] = field(default_factory=dict)
-    ends: dict[int, int] = field(default_factory=dict)
-    processed_at: dict[int, float] = field(default_factory=dict)
-    last_processed_at: float | None = None
-
-    def processed(self, wanted: Iterable[tuple[int, int]], now: float) -> None:
-        """Messages are done: for each of them its partition and the offset wanted there after the batch."""
-        for partition, offset in wanted:
-            self.events += 1
-            self.wanted[partition] = offset
-            self.processed_at[partition] = self.last_processed_at = now
-
-    def passed_over(self, offsets: int) -> None:
-        """So many offsets make up a hole that the broker has confirmed."""
-        self.holes += 1
-        self.lost_offsets += offsets
-
-    def behind(self) -> int | None:
-        """Messages after the state in all partitions, or None while their ends are not known."""
-        return sum(max(0, end - self.wanted[p]) for p, end in self.ends.items()) if self.ends else None
-
-    def forget_partitions(self) -> None:
-        """Drop what is known of single partitions: they may go to another worker."""
-        self.wanted.clear()
-        self.ends.clear()
-        self.processed_at.clear()
-
-    def report(self) -> dict[str, object]:
-        """The counters and each partition's place, JSON-able."""
-        now = time.monotonic()
-        return {
-            "events": self.events,
-            "covered": self.covered,
-            "left_over": self.left_over,
-            "abandoned": self.abandoned,
-            "sent_back": self.sent_back,
-            "holes": self.holes,
-            "lost_offsets": self.lost_offsets,
-            "rejected": self.rejected,
-            "tick_failures": self.tick_failures,
-            "partitions": {
-                str(partition): {
-                    "wanted": wanted,
-                    "end": self.ends.get(partition),
-                    "age_s": None if partition not in self.processed_at else now - self.processed_at[partition],
-                }
-                for partition, wanted in sorted(self.wanted.items())
-            },
-        }
-
-
-RESEEK_S = 2.0
-
-
-@dataclass(slots=True)
-class _Hole:
-    wanted: int
-    nearest: int
-    sought_at: float
-
-
-class HoleWatch:
-    """The holes that one stage's partitions have just now.
-
-    Args:
-        stage: its name, for the log.
-        port: the stream engine.
-        counts: where holes are counted.
-        clock: seconds that never go back.
-    """
-
-    def __init__(self, stage: str, port: StagePort, counts: StageCounts, clock: Callable[[], float]) -> None:
-        self._stage = stage
-        self._port = port
-        self._counts = counts
-        self._clock = clock
-        self._holes: dict[int, _Hole] = {}
-
-    def forget(self) -> None:
-        """Forget every hole."""
-        self._holes.clear()
-
-    def closed(self, partition: int) -> None:
-        """The offset wanted has come."""
-        self._holes.pop(partition, None)
-
-    async def passes(self, partition: int, wanted: int, offset: int) -> bool:
-        """Whether the broker confirms that nothing lies between `wanted` and `offset`; else go back to `wanted`.
-
-        An offset seen for the second time is only a sign: Faust's read position can jump while a message is handed
-        over, so that it drops what it reads again. The broker's own word decides.
-        """
-        hole = self._holes.get(partition)
-        if hole is None or hole.wanted != wanted:
-            self._holes[partition] = _Hole(wanted, offset, self._clock())
-            await self._send_back(partition, wanted)
-            return False
-        if offset == hole.nearest and await self._first(partition, wanted) == offset:
-            self.closed(partition)
-            return True
-        hole.nearest = min(hole.nearest, offset)
-        if self._clock() - hole.sought_at > RESEEK_S:
-            hole.sought_at = self._clock()
-            await self._send_back(partition, wanted)
-        return False
-
-    async def reaches_end(self, partition: int, wanted: int, end: int) -> bool:
-        """Whether the broker confirms that nothing lies between `wanted` and `end`; else go back to `wanted`.
-
-        For a partition from which nothing comes: its messages were dropped on their way, or a transaction's marker is
-        the last of it.
-        """
-        if await self._first(partition, wanted) >= end:
-            return True
-        _log.warning("stalled stage=%s partition=%d wanted=%d end=%d", self._stage, partition, wanted, end)
-        await self._send_back(partition, wanted)
-        return False
-
-    async def _first(self, partition: int, wanted: int) -> int:
-        try:
-            return await self._port.first_offset(partition, wanted)
-        except TransientBrokerError as error:
-            _log.warning("hole_unconfirmed stage=%s partition=%d error=%s", self._stage, partition, error)
-            return wanted
-
-    async def _send_back(self, partition: int, wanted: int) -> None:
-        self._counts.sent_back += 1
-        await self._port.seek(partition, wanted)

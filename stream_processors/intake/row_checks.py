@@ -1,8 +1,7 @@
-"""The columns of a whole batch of frames, joined end to end and checked at once: no Python per row.
+"""The columns of a batch of frames, joined end to end and checked at once, without Python per row.
 
-Rows that are out of bounds are only marked here (`JoinedColumns.suspect`); `row_faults` says what is wrong with them.
-
-Says what is wrong with a single row of a frame that was found suspect. Slow, and only for those rows.
+A row that is out of bounds is only marked here (`JoinedColumns.suspect`). `row_fault` says what is wrong with a single
+row: slow, and asked for suspect rows alone. `row_values` shows what such a row held.
 """
 
 import math

@@ -1,14 +1,12 @@
 """Validation at the edge: a batch of frames becomes one table of valid rows, and a list of what was taken out and why.
 
-The rules are the columns' own (`step_columns`) and the structs' own (`frame_parts`). Besides, all of them ours:
+The rules are those of the wire contract: its columns' limits and its structs' own. Besides, all of them ours:
 
 - A time that is given but lies before the year 2000, or more than a day ahead of the broker's, is replaced by the
   broker's and counted.
 - A row without any usable time in a frame of several, and without a cycle time, counts as one second: a producer that
   has no clock counts in cycles.
 - A faulty header takes its own rows and ends with it; navigation fields that are faulty leave their end in place.
-
-The episodes and the ends of a batch of frames: checked, numbered through the batch, the faulty ones taken out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,6 +38,8 @@ EARLIEST_TIME_S = 946_684_800.0
 """2000-01-01T00:00:00Z: a clock that says less was never set (ours)."""
 LARGEST_LEAD_S = 86_400.0
 """How far ahead of the broker's clock a producer's may be (ours)."""
+CYCLE_OF_THE_CLOCKLESS_S = 1.0
+"""The cycle time of a producer without a clock: it counts in cycles (ours)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class EpisodeIndex:
 
     Attributes:
         episodes: the usable headers of all frames, in frame order.
-        slots: for every header of every frame its place in `episodes`, or `NO_EPISODE`.
-        first_slot: (frames,) where each frame's headers begin in `slots`.
+        place_of: for every header of every frame its place in `episodes`, or `NO_EPISODE`.
+        first_header: (frames,) where each frame's headers begin in `place_of`.
         headers: (frames,) how many headers each frame has.
     """
 
     episodes: list[TableEpisode]
-    slots: Integers
-    first_slot: Integers
+    place_of: Integers
+    first_header: Integers
     headers: Integers
 
     def places(self, frame_of: Integers, own: Integers) -> Integers:
@@ -63,10 +63,10 @@ class EpisodeIndex:
         known = (own >= 0) & (own < self.headers[frame_of])
         places: Integers
         if known.all():
-            places = self.slots[self.first_slot[frame_of] + own]
+            places = self.place_of[self.first_header[frame_of] + own]
             return places
         places = np.full(len(own), NO_EPISODE, dtype=np.int64)
-        places[known] = self.slots[self.first_slot[frame_of[known]] + own[known]]
+        places[known] = self.place_of[self.first_header[frame_of[known]] + own[known]]
         return places
 
     def why_not(self, frame: int, own: int) -> tuple[str, str]:
@@ -75,78 +75,6 @@ class EpisodeIndex:
         if 0 <= own < headers:
             return "invalid_episode", f"episode {own}: its header was rejected"
         return "unknown_episode", f"episode {own} of a frame that has {headers}"
-
-
-def index_episodes(frames: Sequence[ArrivedFrame], rejected: list[RejectedRow]) -> EpisodeIndex:
-    """Numbers the usable headers; the others are added to `rejected`."""
-    episodes: list[TableEpisode] = []
-    slots: list[int] = []
-    first_slot: list[int] = []
-    for number, arrived in enumerate(frames):
-        first_slot.append(len(slots))
-        already = {fault.index for fault in arrived.frame.faults if fault.part == "episodes"}
-        for place, header in enumerate(arrived.frame.episodes):
-            checked, faults = _checked_header(header)
-            if checked is not None:
-                slots.append(len(episodes))
-                episodes.append(TableEpisode(number, checked))
-            else:
-                slots.append(NO_EPISODE)
-                if place not in already:
-                    rejected.extend(rejection(number, msgspec.structs.replace(fault, index=place)) for fault in faults)
-    headers = [len(arrived.frame.episodes) for arrived in frames]
-    as_integers = [np.array(values, dtype=np.int64) for values in (slots, first_slot, headers)]
-    return EpisodeIndex(episodes, *as_integers)
-
-
-def collect_ends(frames: Sequence[ArrivedFrame], index: EpisodeIndex, rejected: list[RejectedRow]) -> list[TableEnd]:
-    """The usable ends in frame order; the others are added to `rejected`."""
-    ends: list[TableEnd] = []
-    for number, arrived in enumerate(frames):
-        for place, given in enumerate(arrived.frame.ends):
-            faults: list[PartFault] = []
-            end = read_end(place, msgspec.to_builtins(given), faults)
-            rejected.extend(rejection(number, fault) for fault in faults)
-            if end is None:
-                continue
-            episode = NO_EPISODE
-            if end.episode < index.headers[number]:
-                episode = int(index.slots[index.first_slot[number] + end.episode])
-            if episode == NO_EPISODE:
-                reason, detail = index.why_not(number, end.episode)
-                rejected.append(RejectedRow(number, {"ends": place, **msgspec.to_builtins(end)}, reason, detail))
-            else:
-                ends.append(TableEnd(episode, end, _end_time(end, arrived.broker_time_s)))
-    return ends
-
-
-def plausible_times(time_s: Numbers, broker_time_s: Numbers) -> Flags:
-    """Which instants are there and can be believed."""
-    return (time_s >= EARLIEST_TIME_S) & (time_s <= broker_time_s + LARGEST_LEAD_S)
-
-
-def rejection(frame: int, fault: PartFault) -> RejectedRow:
-    """The record of a part that could not be read."""
-    return RejectedRow(frame, {fault.part: fault.index, **fault.values}, fault.reason, fault.detail)
-
-
-def _end_time(end: EpisodeEnd, broker_time_s: float) -> float:
-    if end.time_s is not None and EARLIEST_TIME_S <= end.time_s <= broker_time_s + LARGEST_LEAD_S:
-        return end.time_s
-    return broker_time_s
-
-
-@lru_cache(maxsize=4096)
-def _checked_header(header: EpisodeHeader) -> tuple[EpisodeHeader | None, list[PartFault]]:
-    # An episode's header comes again with each of its frames, so that the check is mostly a look-up.
-    faults: list[PartFault] = []
-    checked = read_header(0, msgspec.to_builtins(header), faults)
-    if faults:
-        return None, faults
-    return msgspec.structs.replace(checked, task=checked.task or checked.episode), faults
-
-
-CYCLE_OF_THE_CLOCKLESS_S = 1.0
 
 
 def tabulate(frames: Sequence[ArrivedFrame]) -> StepTable:
@@ -242,3 +170,72 @@ def _settle_times(
     among_others = np.array(counts, dtype=np.int64)[frame_of] > 1
     cycle_time_s[~clocked & among_others & np.isnan(cycle_time_s)] = CYCLE_OF_THE_CLOCKLESS_S
     return np.where(clocked, time_s, broker_time_s), clocked, replaced_times
+
+
+def index_episodes(frames: Sequence[ArrivedFrame], rejected: list[RejectedRow]) -> EpisodeIndex:
+    """Numbers the usable headers; the others are added to `rejected`."""
+    episodes: list[TableEpisode] = []
+    place_of: list[int] = []
+    first_header: list[int] = []
+    for number, arrived in enumerate(frames):
+        first_header.append(len(place_of))
+        already = {fault.index for fault in arrived.frame.faults if fault.part == "episodes"}
+        for place, header in enumerate(arrived.frame.episodes):
+            checked, faults = _checked_header(header)
+            if checked is not None:
+                place_of.append(len(episodes))
+                episodes.append(TableEpisode(number, checked))
+            else:
+                place_of.append(NO_EPISODE)
+                if place not in already:
+                    rejected.extend(rejection(number, msgspec.structs.replace(fault, index=place)) for fault in faults)
+    headers = [len(arrived.frame.episodes) for arrived in frames]
+    as_integers = [np.array(values, dtype=np.int64) for values in (place_of, first_header, headers)]
+    return EpisodeIndex(episodes, *as_integers)
+
+
+def collect_ends(frames: Sequence[ArrivedFrame], index: EpisodeIndex, rejected: list[RejectedRow]) -> list[TableEnd]:
+    """The usable ends in frame order; the others are added to `rejected`."""
+    ends: list[TableEnd] = []
+    for number, arrived in enumerate(frames):
+        for place, given in enumerate(arrived.frame.ends):
+            faults: list[PartFault] = []
+            end = read_end(place, msgspec.to_builtins(given), faults)
+            rejected.extend(rejection(number, fault) for fault in faults)
+            if end is None:
+                continue
+            episode = NO_EPISODE
+            if end.episode < index.headers[number]:
+                episode = int(index.place_of[index.first_header[number] + end.episode])
+            if episode == NO_EPISODE:
+                reason, detail = index.why_not(number, end.episode)
+                rejected.append(RejectedRow(number, {"ends": place, **msgspec.to_builtins(end)}, reason, detail))
+            else:
+                ends.append(TableEnd(episode, end, _end_time(end, arrived.broker_time_s)))
+    return ends
+
+
+def plausible_times(time_s: Numbers, broker_time_s: Numbers) -> Flags:
+    """Which instants are there and can be believed."""
+    return (time_s >= EARLIEST_TIME_S) & (time_s <= broker_time_s + LARGEST_LEAD_S)
+
+
+def rejection(frame: int, fault: PartFault) -> RejectedRow:
+    """The record of a part that could not be read."""
+    return RejectedRow(frame, {fault.part: fault.index, **fault.values}, fault.reason, fault.detail)
+
+
+def _end_time(end: EpisodeEnd, broker_time_s: float) -> float:
+    if end.time_s is not None and EARLIEST_TIME_S <= end.time_s <= broker_time_s + LARGEST_LEAD_S:
+        return end.time_s
+    return broker_time_s
+
+
+@lru_cache(maxsize=4096)
+def _checked_header(header: EpisodeHeader) -> tuple[EpisodeHeader | None, list[PartFault]]:
+    # An episode's header comes again with each of its frames, so that the check is mostly a look-up.
+    faults: list[PartFault] = []
+    checked = read_header(0, msgspec.to_builtins(header), faults)
+    if faults:
+        return None, faults
+    return msgspec.structs.replace(checked, task=checked.task or checked.episode), faults

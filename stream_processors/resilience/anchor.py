@@ -1,12 +1,11 @@
-"""The anchor of a step: where in its task the agent stood when it took the step, a_t = (f, b^p, b^q, m).
+"""The anchor of a step, a_t = (f, b^p, b^q, m), and its signal vector x: what is compared, and with what.
 
-Family and mode are names; the two bins come from this grid. The anchor is that of the state *before* the step, since
-that is the state in which the step was chosen (ours; the paper leaves it open).
+The anchor says where in its task the agent stood: family and mode are names, the two bins come from the grid here. It
+is that of the state *before* the step, since that is the state in which the step was chosen (ours; the paper leaves it
+open).
 
-The signal vector of a step, and where each signal stands in it (metrics of the paper's stage baseline N(a)).
-
-A *sample* is the vector that a baseline cell learns: the eight signals x, the progress before the step and the work
-left. Channels read their own blocks of it, so the order below is part of the stored format.
+A *sample* is the vector that a baseline cell learns: the eight signals, the progress before the step and the work left.
+Channels read their own blocks of it, so the order below is part of the stored format.
 """
 
 import msgspec
@@ -40,7 +39,15 @@ def cycle_times(given: Floats, time_s: Floats, time_before: Floats, comparable: 
     positive is no cycle time: such rows stay NaN, are scored as nominal and are not learned from.
 
     Returns:
-        The cycle times, and the rows on which the producer's clock ran backwards.
+        the cycle times, and the rows on which the producer's clock ran backwards.
+
+    Of two steps without a given time the first came half a second after the one before it; by the second the clock had
+    been put back:
+
+    >>> unknown, yes = np.array([np.nan, np.nan]), np.array([True, True])
+    >>> cycle_s, backwards = cycle_times(unknown, np.array([10.5, 9.0]), np.array([10.0, 10.5]), yes)
+    >>> cycle_s.tolist(), backwards.tolist()
+    ([0.5, nan], [False, True])
     """
     elapsed = np.where(comparable, time_s - time_before, np.nan)
     derived = np.where(elapsed > 0, elapsed, np.nan)
@@ -49,6 +56,9 @@ def cycle_times(given: Floats, time_s: Floats, time_before: Floats, comparable: 
 
 class AnchorGrid(msgspec.Struct, frozen=True):
     """How finely progress and residual proposition load are told apart (ours).
+
+    With ten bins of progress, 0.55 lies in the sixth, number 5, and 1.0 still in the last. With half of the
+    propositions open the load is in the third of five bins, number 2; with none open it is in the first.
 
     >>> grid = AnchorGrid()
     >>> grid.progress_bin(np.array([0.0, 0.55, 1.0])).tolist()

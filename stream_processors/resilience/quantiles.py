@@ -1,9 +1,8 @@
-"""Quantiles by rank: the definition that a sort and a mergeable sketch agree on.
+"""Quantiles by rank, of a list and of a stream: one definition that a sort and a mergeable sketch agree on (ours).
 
-A quantile over a stream in bounded memory: Apache DataSketches KLL by this project's rank definition.
-
-Exact, and the same as `quantiles.quantile`, up to `SKETCH_K` values; beyond, the rank of an answer is off by 1 % at
-most with a probability of 0.99. Which values are dropped then is a matter of chance, so two runs may differ by that.
+`QuantileSketch` keeps a stream in bounded memory (Apache DataSketches KLL). It is exact, and the same as `quantile`, up
+to `SKETCH_K` values; beyond, the rank of an answer is off by 1 % at most with a probability of 0.99. Which values are
+dropped then is a matter of chance, so two runs may differ by that.
 """
 
 import math
@@ -11,6 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from datasketches import kll_doubles_sketch  # type: ignore[import-untyped]
+
+SKETCH_K = 256
+"""Values up to which a sketch is exact."""
 
 
 def quantile(values: Sequence[float], rank: float) -> float:
@@ -30,9 +32,6 @@ def quantile(values: Sequence[float], rank: float) -> float:
     # The ceiling is taken a hair low: 0.95 * 20 is 19 and not the 19.000000000000004 that floats make of it.
     position = math.ceil(rank * len(values) - 1e-9)
     return sorted(values)[max(position, 1) - 1]
-
-
-SKETCH_K = 256
 
 
 class QuantileSketch:
@@ -61,7 +60,7 @@ class QuantileSketch:
     __hash__ = None  # type: ignore[assignment]
 
     def add(self, value: float) -> None:
-        """Take in a value.
+        """Takes in a value.
 
         Raises:
             ValueError: it is not finite.

@@ -38,7 +38,7 @@ class AggregateFamilies:
         config: settings of what is known per family.
 
     Attributes:
-        groups_let_go: methods and versions that there was no room for, since the worker began.
+        groups_let_go: methods and versions dropped for want of room, since the worker began.
     """
 
     def __init__(self, config: AggregateConfig) -> None:
@@ -67,7 +67,7 @@ class AggregateFamilies:
         return state
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[AggregateState]) -> list[Output]:
-        """Take in beginnings and ends; what is due of the families that they touch goes out once, at the end."""
+        """Takes in beginnings and ends; what is due of the families that they touch goes out once, at the end."""
         outputs: list[Output] = []
         touched: dict[str, tuple[FamilyState, float]] = {}
         for event, state in zip(events, states, strict=True):
@@ -90,7 +90,7 @@ class AggregateFamilies:
         return outputs
 
     def tick(self, state: AggregateState, now_s: float) -> list[Output] | None:
-        """Send the readings that have waited, forget what never ended, end breaches of what no longer runs."""
+        """Sends the readings that have waited, forgets what never ended, ends breaches of what no longer runs."""
         outputs: list[Output] | None = None
         for family, known in state.families.items():
             found = self._aggregator.tick(known, family, now_s)

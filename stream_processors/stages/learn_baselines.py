@@ -64,7 +64,7 @@ class LearnBaselines:
         return decode_versioned(data, LearnerState, LEARNER_SCHEMA_VERSION)
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[LearnerState]) -> list[Output]:
-        """Merge the contributions; each cell that changed is written once, however many episodes changed it."""
+        """Merges the contributions; each cell that changed is written once, however many episodes changed it."""
         dead: list[Output] = []
         changed: dict[str, set[CellKey]] = {}
         requests: dict[str, str] = {}

@@ -60,7 +60,7 @@ class TrackSteps:
         return decode_versioned(data, TrackerState, TRACKER_SCHEMA_VERSION)
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[TrackerState]) -> list[Output]:
-        """Take in a batch of frames in one pass of the core; what cannot be used goes to the dead letters."""
+        """Takes in a batch of frames in one pass of the core; what cannot be used goes to the dead letters."""
         dead: list[Output] = []
         sources: list[StageEvent] = []
         arrived: list[ArrivedFrame] = []
@@ -81,7 +81,7 @@ class TrackSteps:
         return [*_messages(found), *dead]
 
     def tick(self, state: TrackerState, now_s: float) -> list[Output] | None:
-        """Close what has been silent for longer than the idle timeout."""
+        """Closes what has been silent for longer than the idle timeout."""
         return list(_messages(self._tracker.close_idle(state, now_s))) or None
 
     def reject(self, event: StageEvent, error: Exception) -> list[Output]:

@@ -49,13 +49,13 @@ class Stages(NamedTuple):
 def add_stages(
     app: faust.App, settings: WorkerSettings, baselines: BaselineSource, on_failure: Callable[[BaseException], None]
 ) -> Stages:
-    """Give the application its agents, tables and what they compute.
+    """Gives the application its agents, tables and what they compute.
 
     Args:
         app: the Faust application.
         settings: of the worker.
         baselines: where the baseline to score by comes from; no batch is processed before it is ready.
-        on_failure: told of the exception that an agent died of.
+        on_failure: called with the exception that ended an agent.
 
     Raises:
         SettingsError: the value model cannot be found or used.

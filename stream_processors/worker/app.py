@@ -67,7 +67,7 @@ def create_app(settings: WorkerSettings, data_directory: str) -> faust.App:
 
 
 def run_worker(settings: WorkerSettings, ready_file: Path | None = None) -> None:
-    """Run one worker until SIGTERM or SIGINT. It takes those signals for itself.
+    """Runs one worker until SIGTERM or SIGINT. It takes those signals for itself.
 
     Args:
         settings: of the worker.
@@ -143,7 +143,7 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
 
 
 async def _declare(settings: WorkerSettings) -> None:
-    """Declare the topics; while the broker does not answer, try again, up to the recovery bound."""
+    """Declares the topics; while the broker does not answer, tries again, up to the recovery bound."""
     deadline = time.monotonic() + settings.recovery_bound_s
     told = False
     while True:
@@ -165,7 +165,7 @@ async def _serve(app: faust.App) -> None:
     await app.start()
     while not app.should_stop:
         await asyncio.sleep(_RETRY_S)
-    message = f"The stream engine has ended by itself: {app.crash_reason!r}"
+    message = f"The stream engine has ended of its own accord; start the worker again. Cause: {app.crash_reason!r}"
     raise WorkerStoppedError(message) from app.crash_reason
 
 

@@ -1,12 +1,8 @@
-"""The stage baselines as every worker has them: a plain consumer of the whole compacted topic.
+"""The stage baselines as every worker has them, and their way out of and into a running fleet.
 
-No consumer group and no Faust GlobalTable, which misbehaves with several instances: each worker reads every record.
-
-Baselines out of and into a running fleet: read from the compacted topic, and replaced by a message to the learner.
-
-An import does not write the compacted topic: it asks the one stage that does, and waits until the topic shows it.
-
-A Kafka consumer apart from Faust's: it belongs to no group, commits nothing, and reads from the beginning.
+A worker reads all records of the compacted topic with a plain consumer: no consumer group, and no Faust GlobalTable,
+which misbehaves with several instances. An export reads the same topic. An import does not write to it: it asks the one
+stage that does, and waits until the topic shows the result.
 """
 
 import asyncio
@@ -38,9 +34,13 @@ from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 from springback.stream_processors.topics import BASELINES, CONTRIBUTIONS, LARGEST_RECORD_BYTES, topic_name
 
+_POLL_MS = 500
+
 
 def plain_consumer(kafka: KafkaConnection, *topics: str) -> aiokafka.AIOKafkaConsumer:
-    """The consumer, not started yet; of all partitions of the topics, or of none until it is assigned some.
+    """A consumer apart from Faust's, not started yet: of no group, it commits nothing and reads from the beginning.
+
+    It has all partitions of the topics, or none until it is assigned some.
 
     Args:
         kafka: how to reach the brokers.
@@ -57,7 +57,7 @@ def plain_consumer(kafka: KafkaConnection, *topics: str) -> aiokafka.AIOKafkaCon
 
 @asynccontextmanager
 async def started(client: Any) -> AsyncIterator[None]:
-    """A client of aiokafka for the block; unlike its own `async with`, closed also where it could not start."""
+    """Starts a client of aiokafka for the block; unlike its own `async with`, closes one that could not start."""
     try:
         await client.start()
         yield
@@ -65,11 +65,8 @@ async def started(client: Any) -> AsyncIterator[None]:
         await client.stop()
 
 
-_POLL_MS = 500
-
-
 class BaselineSource(Protocol):
-    """Where a worker has its baseline from. `version` rises with every change; `ready` is set once it may be used."""
+    """Where a worker gets its baseline. `version` rises with every change; `ready` is set once it may be used."""
 
     ready: asyncio.Event
     version: int
@@ -79,14 +76,14 @@ class BaselineSource(Protocol):
         """How many cells of all families it has read."""
 
     async def run(self) -> None:
-        """Keep it up to date, until cancelled."""
+        """Keeps it up to date, until cancelled."""
 
     def current(self) -> MaterialisedBaseline:
         """The baseline to score by."""
 
 
 class FrozenBaseline:
-    """The baseline of a file, pinned: what others learn meanwhile plays no part.
+    """The baseline of a file, pinned: what the fleet learns meanwhile plays no part.
 
     Args:
         file: what `springback baseline export` wrote.
@@ -110,7 +107,7 @@ class FrozenBaseline:
         return self._cells
 
     async def run(self) -> None:
-        """Nothing ever changes."""
+        """Waits until cancelled: nothing ever changes."""
         await asyncio.Event().wait()
 
     def current(self) -> MaterialisedBaseline:
@@ -146,7 +143,7 @@ class BaselineFeed:
         return _count_cells(self._learned)
 
     async def run(self) -> None:
-        """Read the topic from its beginning, for ever.
+        """Reads the topic from its beginning, for ever.
 
         Raises:
             StateFormatError: a record cannot be read by this version.
@@ -174,7 +171,10 @@ class BaselineFeed:
         try:
             apply_record(self._learned, key or b"", value)
         except BaselineFormatError as error:
-            message = f"{self._topic}: {error}. Was it written by a newer springback, or by another program?"
+            message = (
+                f"{self._topic}: {error}. A newer springback wrote it, or another program: upgrade the worker, or use "
+                "another prefix."
+            )
             raise StateFormatError(message) from error
         self.version += 1
 
@@ -218,7 +218,7 @@ async def import_baseline(
     frozen: bool = False,
     timeout_s: float = 60.0,
 ) -> list[str]:
-    """Put a baseline file's families in the place of what the fleet has learned of them.
+    """Puts a baseline file's families in the place of what the fleet has learned of them.
 
     Families that the file does not name stay as they are. A worker must be running: it does the work.
 
@@ -231,7 +231,7 @@ async def import_baseline(
         timeout_s: how long to wait for the workers.
 
     Returns:
-        The families.
+        the families.
 
     Raises:
         BaselineImportError: the file cannot be used, or no worker has taken it up in time.

@@ -1,4 +1,4 @@
-"""What a worker measures of itself, by the metrics of `resilience/worker_metrics.py`."""
+"""What a worker measures of itself, by the metrics of `metrics.services`."""
 
 from collections.abc import Iterator
 from typing import Any

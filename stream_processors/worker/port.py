@@ -1,6 +1,6 @@
-"""The stream engine as one stage sees it: Faust's consumer, producer and table behind the exact protocol's port.
+"""Faust's consumer, producer and table behind the exact protocol's port, for one stage.
 
-A Faust table whose keys say which partition they belong to, and which knows when its changelog has them.
+The table's keys say which partition they belong to, and it knows when its changelog has them.
 """
 
 import asyncio
@@ -22,11 +22,14 @@ from springback.stream_processors.service.kafka_connection import KafkaConnectio
 from springback.stream_processors.topics import topic_name
 from springback.stream_processors.worker.baselines import plain_consumer
 
+_ASK_TIMEOUT_S = 5.0
+_PROBE_WAIT_MS = 1000
+
 
 class PartitionedTable(Table[bytes, bytes]):
     """Keys begin with the input partition, so that a batch of several partitions is logged where it belongs.
 
-    By itself Faust takes the partition of the event at hand, and forgets what became of a change that it sent.
+    Left alone, Faust takes the partition of the current event, and forgets what became of a change that it sent.
     """
 
     logger = logging.getLogger("faust.tables")  # else what Faust says of it would go out under our name
@@ -40,7 +43,7 @@ class PartitionedTable(Table[bytes, bytes]):
         return read_key(key).partition
 
     def send_changelog(self, partition: int | None, key: Any, value: Any, *options: Any, **more: Any) -> Any:
-        """Send a change to the changelog, and remember to wait for it."""
+        """Sends a change to the changelog, and remembers to wait for it."""
         sent = super().send_changelog(partition, key, value, *options, **more)
         self._sent.append(sent)
         return sent
@@ -51,11 +54,11 @@ class PartitionedTable(Table[bytes, bytes]):
         return data
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set a key, here and in the changelog."""
+        """Sets a key, here and in the changelog."""
         self[key] = value
 
     async def written(self) -> None:
-        """Wait until the changelog has all that was put.
+        """Waits until the changelog has all that was put.
 
         Raises:
             StateWriteError: it has not taken it all.
@@ -70,10 +73,6 @@ class PartitionedTable(Table[bytes, bytes]):
                     "from there: start it again."
                 )
                 raise StateWriteError(message) from error
-
-
-_ASK_TIMEOUT_S = 5.0
-_PROBE_WAIT_MS = 1000
 
 
 class FaustPort:
@@ -109,7 +108,7 @@ class FaustPort:
         return {tp.partition for tp in self._app.consumer.assignment() if tp.topic == self._source}
 
     async def seek(self, partition: int, offset: int) -> None:
-        """Read the partition again from the offset; one that is no longer held is left alone."""
+        """Reads the partition again from the offset; one that is no longer held is left alone."""
         if partition in self.assigned():
             await self._app.consumer.seek(TP(self._source, partition), offset)
 
@@ -168,7 +167,7 @@ class FaustPort:
             await probe.stop()
 
     async def send(self, outputs: Sequence[Output]) -> None:
-        """Send the outputs and wait until the broker has them.
+        """Sends the outputs and waits until the broker has them.
 
         Raises:
             TransientBrokerError: it has not taken them all.
@@ -188,7 +187,7 @@ class FaustPort:
             raise TransientBrokerError(message) from error
 
     async def written(self) -> None:
-        """Wait until the changelog has all that was put into the table.
+        """Waits until the changelog has all that was put into the table.
 
         Raises:
             StateWriteError: it has not taken it all.

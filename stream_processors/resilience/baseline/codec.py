@@ -32,7 +32,7 @@ class BaselineFormatError(ValueError):
 
 
 class BaselineReplacement(msgspec.Struct, frozen=True, kw_only=True, tag="replace"):
-    """Put this baseline in the place of what was learned of a family: the message that an import sends.
+    """A baseline to put in the place of what was learned of a family: the message that an import sends.
 
     `request` names the import; it is shown in the family's record, so that the importer sees its work done.
     """
@@ -130,7 +130,7 @@ def family_record_key(family: str) -> bytes:
 def baseline_records(
     family: str, baseline: FamilyBaseline, cells: Iterable[CellKey], request: str = ""
 ) -> Iterator[tuple[bytes, bytes | None]]:
-    """Key and value of the compacted topic's records for these cells, the family's own record last.
+    """Keys and values of the compacted topic's records for these cells, the family's own record last.
 
     A cell that the baseline does not hold becomes a tombstone (value None).
     """
@@ -149,7 +149,7 @@ def baseline_records(
 
 
 def apply_record(baseline: StageBaseline, key: bytes, value: bytes | None) -> FamilyRecord | None:
-    """Take a record of the compacted topic into a baseline. Returns the family's record, if it was one.
+    """Takes a record of the compacted topic into a baseline, and returns the family's record if it was one.
 
     Raises:
         BaselineFormatError: the key or the value is not in this format, or of a newer version.

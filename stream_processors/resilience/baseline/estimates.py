@@ -1,15 +1,30 @@
 """A stage baseline made ready for scoring: back-off, shrinkage and inverses worked out once per version.
 
 Back-off goes root first: (f,*,*,*) -> (f,*,*,m) -> (f,b^p,*,m) -> (f,b^p,b^q,m). A level without data is skipped;
-each level with data is shrunk to the estimate above it. The outcome is dense float64 arrays with one row per cell
-that exists at any level, and an index from every anchor to its finest row, so that scoring a batch is a look-up and
-a gather. Source: N(a) of the paper; levels, shrinkage and the remaining-work line are ours.
-
-Estimates of one level of a stage baseline, each shrunk to the level above it (ours).
+each level with data is shrunk to the estimate above it:
 
 mu = (n x + kappa mu') / (n + kappa),
 S = (M2 + kappa S' + n (x - mu)(x - mu)' + kappa (mu' - mu)(mu' - mu)') / (n + kappa),
-with mu' and S' the estimate above. A cell without data of its own comes out as the estimate above it.
+
+with mu' and S' the estimate above. The outcome is dense float64 arrays with one row per cell that exists at any level,
+and an index from every anchor to its finest row, so that scoring a batch is a look-up and a gather. Source: N(a) of the
+paper; levels, shrinkage and the remaining-work line are ours.
+
+An example with kappa = 20. A family has two cells of 20 steps each; planning took 3 s in one and 1 s in the other, so
+its root says 2 s. Each of the three levels below the root has 20 steps of its own against 20 pseudo-counts, and so goes
+half of the way that is left: 2.5, 2.75, 2.875. A mode that was never seen has the root's mean:
+
+>>> samples = np.zeros((40, N_SAMPLE))
+>>> samples[:, 0] = [3.0] * 20 + [1.0] * 20
+>>> _, sums = merge_groups(np.repeat([0, 1], 20), Moments.of_samples(samples))
+>>> family = FamilyBaseline()
+>>> family.merge_cells([("navigate", 0, 4), ("plan", 0, 4)], sums.packed())
+>>> learned = StageBaseline(families={"f": family})
+>>> ready = materialise(learned, BaselineConfig(), fixed=AlarmBounds(effort=9.0, delay=10.0))
+>>> bins = np.array([0, 0]), np.array([4, 4])
+>>> rows = ready.rows_of(["f"], ["navigate", "wait"], np.array([0, 0]), np.array([0, 1]), bins)
+>>> ready.cells.mean[rows, 0].tolist()
+[2.875, 2.0]
 """
 
 from dataclasses import dataclass, field
@@ -42,87 +57,13 @@ from springback.stream_processors.resilience.baseline.stage_baseline import (
 )
 from springback.stream_processors.resilience.quantiles import quantile
 
-MIN_LINE_SAMPLES = 5
-LINE_RIDGE = 1e-5
-
-
-class Shrunk(NamedTuple):
-    """Estimates of k cells of one level.
-
-    Attributes:
-        mean: of the sample vector (k, 10); `covariance` of it (k, 10, 10).
-        work_at_zero, work_slope: the remaining-work line (k,) each.
-        value: mean discounted return (k,); 0 where none is known.
-        stability_mean, stability_covariance: of x^stab (k, 3) and (k, 3, 3).
-    """
-
-    mean: Floats
-    covariance: Floats
-    work_at_zero: Floats
-    work_slope: Floats
-    value: Floats
-    stability_mean: Floats
-    stability_covariance: Floats
-
-    def take(self, index: Ints) -> "Shrunk":
-        """The cells at these positions."""
-        return Shrunk(*(array[index] for array in self))
-
-
-def shrink(sums: Moments, policy: PolicySums, above: Shrunk | None, pseudo_counts: float) -> Shrunk:
-    """Estimates of a level's cells, each shrunk to the row of `above` at its position; the root's are its own."""
-    n, m2 = sums.n, sums.covariance_sums()
-    ridge = m2[:, PROGRESS_BEFORE, PROGRESS_BEFORE] + LINE_RIDGE * n
-    slope = np.where(n > MIN_LINE_SAMPLES, np.minimum(0.0, m2[:, PROGRESS_BEFORE, WORK_LEFT] / ridge), 0.0)
-    at_zero = sums.mean[:, WORK_LEFT] - slope * sums.mean[:, PROGRESS_BEFORE]
-    n_returns = policy.returns[:, 0]
-    mean_return = policy.returns[:, 1] / np.where(n_returns > 0, n_returns, 1.0)
-    if above is None:
-        return Shrunk(
-            sums.mean,
-            _covariance(sums),
-            at_zero,
-            slope,
-            mean_return,
-            policy.stability.mean,
-            _covariance(policy.stability),
-        )
-    own, prior = n / (n + pseudo_counts), pseudo_counts / (n + pseudo_counts)
-    own_return = n_returns / (n_returns + pseudo_counts)
-    return Shrunk(
-        *_shrunk_moments(sums, above.mean, above.covariance, pseudo_counts),
-        own * at_zero + prior * above.work_at_zero,
-        own * slope + prior * above.work_slope,
-        own_return * mean_return + (1.0 - own_return) * above.value,
-        *_shrunk_moments(policy.stability, above.stability_mean, above.stability_covariance, pseudo_counts),
-    )
-
-
-def _covariance(sums: Moments) -> Floats:
-    return sums.covariance_sums() / np.maximum(sums.n - 1, 1)[:, None, None]
-
-
-def _shrunk_moments(
-    sums: Moments, above_mean: Floats, above_covariance: Floats, pseudo_counts: float
-) -> tuple[Floats, Floats]:
-    n = sums.n
-    own = n / (n + pseudo_counts)
-    prior = pseudo_counts / (n + pseudo_counts)
-    mean = own[:, None] * sums.mean + prior[:, None] * above_mean
-    within, apart = sums.mean - mean, above_mean - mean
-    scatter = (
-        sums.covariance_sums()
-        + pseudo_counts * above_covariance
-        + n[:, None, None] * within[:, :, None] * within[:, None, :]
-        + pseudo_counts * apart[:, :, None] * apart[:, None, :]
-    )
-    return mean, scatter / (n + pseudo_counts)[:, None, None]
-
-
 EPSILON_RELATIVE = 0.05
 """Smallest meaningful amount of a signal, as a share of its family mean (ours)."""
 REGULARISER = 0.05
 """eta of equation 2."""
+MIN_LINE_SAMPLES = 5
+"""More samples than these give the remaining-work line a slope (ours)."""
+LINE_RIDGE = 1e-5
 
 
 class AlarmBounds(NamedTuple):
@@ -202,7 +143,7 @@ class MaterialisedBaseline:
 
 
 def materialise(baseline: StageBaseline, config: BaselineConfig, fixed: AlarmBounds) -> MaterialisedBaseline:
-    """Work out the estimates of every cell at every level, and every anchor's row.
+    """Works out the estimates of every cell at every level, and every anchor's row.
 
     Args:
         baseline: what has been learned.
@@ -228,6 +169,29 @@ def calibrated_bounds(family: FamilyBaseline, config: BaselineConfig, fixed: Ala
     return AlarmBounds(max(config.calibration_floor, effort), max(config.calibration_floor, delay))
 
 
+class Shrunk(NamedTuple):
+    """Estimates of k cells of one level.
+
+    Attributes:
+        mean: of the sample vector (k, 10); `covariance` of it (k, 10, 10).
+        work_at_zero, work_slope: the remaining-work line (k,) each.
+        value: mean discounted return (k,); 0 where none is known.
+        stability_mean, stability_covariance: of x^stab (k, 3) and (k, 3, 3).
+    """
+
+    mean: Floats
+    covariance: Floats
+    work_at_zero: Floats
+    work_slope: Floats
+    value: Floats
+    stability_mean: Floats
+    stability_covariance: Floats
+
+    def take(self, index: Ints) -> "Shrunk":
+        """The cells at these positions."""
+        return Shrunk(*(array[index] for array in self))
+
+
 def _materialise_family(
     family: FamilyBaseline, grid: AnchorGrid, config: BaselineConfig, fixed: AlarmBounds, start: int
 ) -> tuple[CellEstimates, FamilyIndex]:
@@ -248,7 +212,7 @@ def _materialise_family(
         codes, moments = merge_groups(leaves // span, sums)
         _, returns_and_stability = policy.merged(leaves // span)
         above = None if shrunk is None else shrunk.take(rows[codes * span] - (first_row - len(shrunk.mean)))
-        level = shrink(moments, returns_and_stability, above, config.pseudo_counts)
+        level = _shrink(moments, returns_and_stability, above, config.pseudo_counts)
         here = np.repeat(codes * span, span) + np.tile(np.arange(span), len(codes))
         rows[here] = np.repeat(first_row + np.arange(len(codes)), span)
         first_row += len(codes)
@@ -263,6 +227,56 @@ def _materialise_family(
         stable=family.stable > 0,
     )
     return _estimates(every, family_mean=every.mean[0]), index
+
+
+def _shrink(sums: Moments, policy: PolicySums, above: Shrunk | None, pseudo_counts: float) -> Shrunk:
+    """Estimates of a level's cells, each shrunk to the row of `above` at its position; the root's are its own."""
+    n, m2 = sums.n, sums.covariance_sums()
+    ridge = m2[:, PROGRESS_BEFORE, PROGRESS_BEFORE] + LINE_RIDGE * n
+    slope = np.where(n > MIN_LINE_SAMPLES, np.minimum(0.0, m2[:, PROGRESS_BEFORE, WORK_LEFT] / ridge), 0.0)
+    at_zero = sums.mean[:, WORK_LEFT] - slope * sums.mean[:, PROGRESS_BEFORE]
+    n_returns = policy.returns[:, 0]
+    mean_return = policy.returns[:, 1] / np.where(n_returns > 0, n_returns, 1.0)
+    if above is None:
+        return Shrunk(
+            sums.mean,
+            _covariance(sums),
+            at_zero,
+            slope,
+            mean_return,
+            policy.stability.mean,
+            _covariance(policy.stability),
+        )
+    own, prior = n / (n + pseudo_counts), pseudo_counts / (n + pseudo_counts)
+    own_return = n_returns / (n_returns + pseudo_counts)
+    return Shrunk(
+        *_shrunk_moments(sums, above.mean, above.covariance, pseudo_counts),
+        own * at_zero + prior * above.work_at_zero,
+        own * slope + prior * above.work_slope,
+        own_return * mean_return + (1.0 - own_return) * above.value,
+        *_shrunk_moments(policy.stability, above.stability_mean, above.stability_covariance, pseudo_counts),
+    )
+
+
+def _covariance(sums: Moments) -> Floats:
+    return sums.covariance_sums() / np.maximum(sums.n - 1, 1)[:, None, None]
+
+
+def _shrunk_moments(
+    sums: Moments, above_mean: Floats, above_covariance: Floats, pseudo_counts: float
+) -> tuple[Floats, Floats]:
+    n = sums.n
+    own = n / (n + pseudo_counts)
+    prior = pseudo_counts / (n + pseudo_counts)
+    mean = own[:, None] * sums.mean + prior[:, None] * above_mean
+    within, apart = sums.mean - mean, above_mean - mean
+    scatter = (
+        sums.covariance_sums()
+        + pseudo_counts * above_covariance
+        + n[:, None, None] * within[:, :, None] * within[:, None, :]
+        + pseudo_counts * apart[:, :, None] * apart[:, None, :]
+    )
+    return mean, scatter / (n + pseudo_counts)[:, None, None]
 
 
 def _estimates(shrunk: Shrunk, family_mean: Floats) -> CellEstimates:

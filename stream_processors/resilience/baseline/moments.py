@@ -72,9 +72,9 @@ class Moments:
 
 
 def merge_groups(codes: Ints, parts: Moments) -> tuple[Ints, Moments]:
-    """Merge the parts that share a code.
+    """The distinct codes, sorted, and their sums: parts that share a code are merged.
 
-    Shape: codes (k,) name the group of each part. Returns the distinct codes, sorted, and their sums.
+    Shape: codes (k,) name the group of each part.
     Source: Chan, Golub, LeVeque 1983, for many parts at once.
 
     >>> codes, merged = merge_groups(np.array([7, 7]), Moments.of_samples(np.array([[1.0], [3.0]])))

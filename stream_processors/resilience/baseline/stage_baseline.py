@@ -1,12 +1,25 @@
 """Stage baselines as they are learned: per family, the sums of every leaf cell, mergeable in any order.
 
-A cell is an anchor without its family: (mode, progress bin, residual bin). Only leaves are kept; the coarser levels
-that back-off needs are merges of leaves and are worked out when a baseline is materialised.
+A cell N(a) is an anchor without its family: (mode, progress bin, residual bin). Only leaves are kept; the coarser
+levels that back-off needs are merges of leaves and are worked out when a baseline is materialised.
 
-What stage baselines learn besides signals, cell by cell: discounted returns, and the covariance of x^stab.
+Besides the sums of its samples a cell may have policy sums: count and sum of discounted returns, then count, mean and
+upper triangle of the centred co-moments of the stability vector. Either part may be empty (count 0). Source: N(a) of
+the paper; what is learned, and when, is ours.
 
-A row of policy sums holds, for one cell of `stage_baseline`, the count and sum of returns, then count, mean and upper
-triangle of the centred co-moments of the stability vector. Either part may be empty (count 0).
+Two steps of one cell that planned for 1 s and 3 s teach it a mean of 2 s, and the same episode teaches only once:
+
+>>> samples = np.zeros((2, N_SAMPLE))
+>>> samples[:, 0] = 1.0, 3.0
+>>> _, sums = merge_groups(np.array([0, 0]), Moments.of_samples(samples))
+>>> place, key = ("navigate", 0, 4), EpisodeKey("robot-7", "boot", "1")
+>>> taught = EpisodeContribution(family="f", key=key, cells=(place,), sums=sums.packed().tobytes())
+>>> baseline = StageBaseline()
+>>> baseline.add(taught, BaselineConfig()), baseline.add(taught, BaselineConfig())
+({('navigate', 0, 4)}, set())
+>>> n, planning_s, *_ = sums_matrix(baseline.families["f"].cells[place])[0].tolist()
+>>> n, planning_s
+(2.0, 2.0)
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -21,60 +34,15 @@ from springback.stream_processors.resilience.readings import EpisodeKey
 
 Cell = TypeVar("Cell", bound=Hashable)
 
-N_STABILITY = 3
-"""|delta|, |A| and the variance of V: the vector x^stab of equation 5."""
-
-POLICY_WIDTH = 2 + 1 + N_STABILITY + N_STABILITY * (N_STABILITY + 1) // 2
-
-
-class PolicySums(NamedTuple):
-    """The sums of k cells. Shape: returns (k, 2) with count and sum; stability k groups of 3-vectors."""
-
-    returns: Floats
-    stability: Moments
-
-    @staticmethod
-    def unpacked(rows: Floats) -> "PolicySums":
-        """The sums in rows as they are stored. Shape: (k, POLICY_WIDTH)."""
-        return PolicySums(rows[:, :2], Moments.unpacked(rows[:, 2:], N_STABILITY))
-
-    def packed(self) -> Floats:
-        """The inverse of `unpacked`."""
-        return np.column_stack([self.returns, self.stability.packed()])
-
-    def merged(self, codes: Ints) -> tuple[Ints, "PolicySums"]:
-        """Merge the cells that share a code. Returns the distinct codes, sorted, and their sums."""
-        distinct, stability = merge_groups(codes, self.stability)
-        returns = np.zeros((len(distinct), 2))
-        np.add.at(returns, np.searchsorted(distinct, codes), self.returns)
-        return distinct, PolicySums(returns, stability)
-
-
-def policy_matrix(packed: bytes) -> Floats:
-    """The rows that the bytes hold. Shape: (k, POLICY_WIDTH)."""
-    return np.frombuffer(packed, dtype="<f8").reshape(-1, POLICY_WIDTH)
-
-
-def policy_rows(known: Mapping[Cell, bytes], cells: Iterable[Cell]) -> Floats:
-    """The rows of these cells, zeros where a cell has none. Shape: (k, POLICY_WIDTH)."""
-    nothing = bytes(8 * POLICY_WIDTH)
-    return policy_matrix(b"".join(known.get(cell, nothing) for cell in cells))
-
-
-def merge_policy(known: Mapping[Cell, bytes], cells: list[Cell], rows: Floats) -> dict[Cell, bytes]:
-    """What the named cells hold once the rows are merged in; `known` itself stays as it was. Cells may repeat."""
-    distinct = list(dict.fromkeys(cells))
-    number = {cell: i for i, cell in enumerate(distinct)}
-    codes = np.array([*range(len(distinct)), *(number[cell] for cell in cells)], dtype=np.int64)
-    _, merged = PolicySums.unpacked(np.concatenate([policy_rows(known, distinct), rows])).merged(codes)
-    return {cell: row.tobytes() for cell, row in zip(distinct, merged.packed(), strict=True)}
-
-
 BASELINE_SCHEMA_VERSION = 1
 CellKey = tuple[str, int, int]
 """Mode, progress bin, residual bin."""
 
 SUMS_WIDTH = 1 + N_SAMPLE + N_SAMPLE * (N_SAMPLE + 1) // 2
+N_STABILITY = 3
+"""|delta|, |A| and the variance of V: the vector x^stab of equation 5."""
+
+POLICY_WIDTH = 2 + 1 + N_STABILITY + N_STABILITY * (N_STABILITY + 1) // 2
 
 
 class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -147,10 +115,10 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
     schema_version: int = BASELINE_SCHEMA_VERSION
 
     def add(self, contribution: EpisodeContribution, config: BaselineConfig) -> set[CellKey]:
-        """Take in one episode; a contribution seen before changes nothing.
+        """Takes in one episode; a contribution seen before changes nothing.
 
         Returns:
-            The cells that changed: none if it was a repetition, this baseline is frozen, or it would grow too large.
+            the cells that changed: none if it was a repetition, this baseline is frozen, or it would grow too large.
         """
         mark = contribution.key.mark()
         changed = set(contribution.cells)
@@ -173,7 +141,7 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
         return msgspec.structs.replace(self, valued=valued, stable=self.stable if self.stable >= episodes else 0)
 
     def merge_cells(self, cells: Iterable[CellKey], sums: Floats) -> None:
-        """Merge sums into the cells named. Shape: sums (k, SUMS_WIDTH), one row per cell."""
+        """Merges sums into the cells named. Shape: sums (k, SUMS_WIDTH), one row per cell."""
         self.cells.update(merge_into_cells(self.cells, list(cells), sums))
 
 
@@ -184,7 +152,7 @@ class StageBaseline(msgspec.Struct, kw_only=True):
     grid: AnchorGrid = AnchorGrid()
 
     def add(self, contribution: EpisodeContribution, config: BaselineConfig) -> set[CellKey]:
-        """Take in one episode, in its own family. Returns the cells that changed."""
+        """Takes in one episode, in its own family, and returns the cells that changed."""
         return self.families.setdefault(contribution.family, FamilyBaseline()).add(contribution, config)
 
     def mature(self, config: BaselineConfig) -> "StageBaseline":
@@ -212,3 +180,46 @@ def merge_into_cells(known: dict[CellKey, bytes], cells: list[CellKey], sums: Fl
     by_number = list(number)
     packed = merged.packed()
     return {by_number[code]: packed[i].tobytes() for i, code in enumerate(merged_codes.tolist())}
+
+
+class PolicySums(NamedTuple):
+    """The sums of k cells. Shape: returns (k, 2) with count and sum; stability k groups of 3-vectors."""
+
+    returns: Floats
+    stability: Moments
+
+    @staticmethod
+    def unpacked(rows: Floats) -> "PolicySums":
+        """The sums in rows as they are stored. Shape: (k, POLICY_WIDTH)."""
+        return PolicySums(rows[:, :2], Moments.unpacked(rows[:, 2:], N_STABILITY))
+
+    def packed(self) -> Floats:
+        """The inverse of `unpacked`."""
+        return np.column_stack([self.returns, self.stability.packed()])
+
+    def merged(self, codes: Ints) -> tuple[Ints, "PolicySums"]:
+        """The distinct codes, sorted, and their sums: cells that share a code are merged."""
+        distinct, stability = merge_groups(codes, self.stability)
+        returns = np.zeros((len(distinct), 2))
+        np.add.at(returns, np.searchsorted(distinct, codes), self.returns)
+        return distinct, PolicySums(returns, stability)
+
+
+def policy_matrix(packed: bytes) -> Floats:
+    """The rows that the bytes hold. Shape: (k, POLICY_WIDTH)."""
+    return np.frombuffer(packed, dtype="<f8").reshape(-1, POLICY_WIDTH)
+
+
+def policy_rows(known: Mapping[Cell, bytes], cells: Iterable[Cell]) -> Floats:
+    """The rows of these cells, zeros where a cell has none. Shape: (k, POLICY_WIDTH)."""
+    nothing = bytes(8 * POLICY_WIDTH)
+    return policy_matrix(b"".join(known.get(cell, nothing) for cell in cells))
+
+
+def merge_policy(known: Mapping[Cell, bytes], cells: list[Cell], rows: Floats) -> dict[Cell, bytes]:
+    """What the named cells hold once the rows are merged in; `known` itself stays as it was. Cells may repeat."""
+    distinct = list(dict.fromkeys(cells))
+    number = {cell: i for i, cell in enumerate(distinct)}
+    codes = np.array([*range(len(distinct)), *(number[cell] for cell in cells)], dtype=np.int64)
+    _, merged = PolicySums.unpacked(np.concatenate([policy_rows(known, distinct), rows])).merged(codes)
+    return {cell: row.tobytes() for cell, row in zip(distinct, merged.packed(), strict=True)}

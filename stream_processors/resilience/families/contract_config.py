@@ -38,7 +38,7 @@ class FamilyContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evolution: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Checks the ranges."""
         for name in ("progress", "propositions", "recovery", "stability", "safety"):
             value = getattr(self, name)
             if value != "auto" and not 0 < value < float("inf"):
@@ -62,7 +62,7 @@ class AutoThresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     safety_floor: float = 5.0
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Checks the ranges."""
         _check_share("rank", self.rank)
         for name in ("factor", "recovery_floor", "stability_floor", "safety_floor"):
             if not 0 < getattr(self, name) < float("inf"):
@@ -114,7 +114,7 @@ class AggregateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reading_interval_s: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Checks the ranges."""
         _check_share("alpha", self.alpha)
         _check_share("live_rank", self.live_rank)
         grid = list(self.grid)

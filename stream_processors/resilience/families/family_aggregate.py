@@ -1,10 +1,10 @@
 """The reducer of families: episodes' beginnings and ends in, readings of each family, method and version out.
 
-One family is one state, for what holds of a family (its contract, its live stress) comes from all its episodes. Nothing
-but the order of live stress and breaches, and the thresholds that an episode's own monitor was held to, depends on the
-order in which episodes come. Time is an argument: the broker's, in seconds since the epoch.
+One family is one state, for what holds of a family (its contract, its live stress) comes from all its episodes. What is
+kept of it: its groups (method and version), its active episodes, and what its references cost.
 
-What is kept of a family: its groups (method and version), its active episodes, and what its references cost.
+The order in which episodes come changes live stress and breaches, and the thresholds that an episode's own monitor is
+held to; nothing else. Time is an argument: the broker's, in seconds since the epoch.
 """
 
 from collections.abc import Iterable
@@ -64,8 +64,8 @@ class GroupState(msgspec.Struct, kw_only=True):
         pairs: for policy stability.
         navigation: sums by attack kind.
         breach: whether the live stress is beyond it.
-        judged_s: when that was last looked at.
-        curve: the stress-response curve by the thresholds `curve_by`; out of date where they are others, or None.
+        judged_s: when that was last checked.
+        curve: the stress-response curve by the thresholds `curve_by`; out of date if these have changed or are None.
         updated_s: when it last changed, and with which of the family's changes (`sequence`).
         sent_s: when its last reading was sent; `pending` says that it has changed since.
     """
@@ -93,7 +93,7 @@ class GroupState(msgspec.Struct, kw_only=True):
     def add(
         self, summary: EpisodeSummary, place: StressPlace, thresholds: ContractThresholds, config: AggregateConfig
     ) -> None:
-        """Take in an episode's end."""
+        """Takes in an episode's end."""
         if summary.censored:
             self.censored += 1
             return
@@ -139,7 +139,7 @@ class FamilyState(msgspec.Struct, kw_only=True):
         ended: the marks of the latest ended episodes, oldest first.
         live: the live stress.
         sequence: rises with every change; it does not depend on how events came in batches.
-        groups_let_go: groups that there was no room for.
+        groups_let_go: groups dropped because there was no room for them.
     """
 
     references: ReferenceCosts = msgspec.field(default_factory=ReferenceCosts)
@@ -151,7 +151,7 @@ class FamilyState(msgspec.Struct, kw_only=True):
     groups_let_go: int = 0
 
     def changed(self, groups: Iterable[GroupState], now_s: float) -> None:
-        """Note that what there is to say of these groups has changed."""
+        """Notes that these groups have changed and want a new reading."""
         for group in groups:
             group.pending, group.updated_s, group.sequence = True, now_s, self.sequence
 
@@ -207,10 +207,10 @@ class FamilyAggregator:
         self.config = config
 
     def take(self, state: FamilyState, event: FamilyEvent, now_s: float) -> list[FamilyReading]:
-        """Take in a beginning or an end; one that was seen before changes nothing.
+        """Takes in a beginning or an end; one that was seen before changes nothing.
 
         Returns:
-            The readings that must go out at once: those of the groups whose breach begins or ends here.
+            the readings that must go out at once: those of the groups whose breach begins or ends here.
         """
         mark = event.key.mark()
         if mark in state.ended or (isinstance(event, EpisodeBegun) and mark in state.active):
@@ -230,7 +230,7 @@ class FamilyAggregator:
         return urgent + self._judge(state, family, now_s)
 
     def due(self, state: FamilyState, family: str, now_s: float) -> list[FamilyReading]:
-        """The readings of the groups that have changed and have not been told of for the interval that is set."""
+        """The readings of groups that have changed, where the last reading is at least the set interval old."""
         found = []
         for key, group in state.groups.items():
             # A clock that was put back must not silence a group.
@@ -239,7 +239,7 @@ class FamilyAggregator:
         return found
 
     def tick(self, state: FamilyState, family: str, now_s: float) -> list[FamilyReading] | None:
-        """What time alone brings: forgotten episodes, ends of breaches, readings that waited; None where nothing is."""
+        """What time alone brings: forgotten episodes, ends of breaches, readings that waited; None if nothing."""
         stale = [mark for mark, e in state.active.items() if now_s - e.begun_s > self.config.active_timeout_s]
         for mark in stale:
             del state.active[mark]
@@ -284,7 +284,7 @@ class FamilyAggregator:
         return told
 
     def _judge(self, state: FamilyState, family: str, now_s: float) -> list[FamilyReading]:
-        """Hold the live stress against what each group that has active episodes withstands."""
+        """Compares the live stress with what each group that has active episodes withstands."""
         self._look_at_live_stress(state, now_s)
         if state.live is None:
             return []
@@ -315,7 +315,7 @@ class FamilyAggregator:
 
 
 def aggregate(events: Iterable[FamilyEvent], config: AggregateConfig) -> list[FamilyReading]:
-    """What a whole recording comes to, through the same reducer: one reading per family, method and version, sorted.
+    """The readings of a whole recording, through the same reducer: one per family, method and version, sorted.
 
     Args:
         events: beginnings and ends in the order in which they happened. Without the beginnings only live stress and

@@ -23,7 +23,7 @@ class ScoreSum(msgspec.Struct, array_like=True):
     episodes: int = 0
 
     def add(self, value: float | None) -> None:
-        """Take in an episode's score; None where it lacks what the score needs."""
+        """Takes in an episode's score; None where it lacks what the score needs."""
         if value is not None:
             self.total += value
             self.episodes += 1
@@ -43,7 +43,7 @@ class NavigationSums(msgspec.Struct, kw_only=True):
     goals: ScoreSum = msgspec.field(default_factory=ScoreSum)
 
     def add(self, found: NavigationReading) -> None:
-        """Take in an episode."""
+        """Takes in an episode."""
         self.episodes += 1
         reached = _reached(found)
         self.success.add(reached)
@@ -75,7 +75,7 @@ def kind_label(kind: str, known: Mapping[str, object], memory: int) -> str:
 
 
 def add_navigation(sums: dict[str, NavigationSums], attack: str, found: NavigationReading, memory: int) -> None:
-    """Take an episode into the sums of its attack kind and of all kinds."""
+    """Takes an episode into the sums of its attack kind and of all kinds."""
     for name in (ALL_KINDS, kind_label(attack or "none", sums, memory)):
         sums.setdefault(name, NavigationSums()).add(found)
 

@@ -1,4 +1,23 @@
-"""How far from its contract an episode (equation 7) and a whole stress level (equations 8 and 9) stay."""
+"""How far from its contract an episode (equation 7) and a whole stress level (equations 8 and 9) stay.
+
+An example: an episode reached all of the progress and propositions wanted (0.5 each), at a recovery cost of 8 where the
+contract allows 10 and violations of 4 where it allows 5. Its entries are 1 / 0.5 twice, 10 / 8 and 5 / 4; the smallest
+less 1 is the monitor:
+
+>>> contract = ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=None, safety=5.0)
+>>> entries = _Entries(progress=1.0, propositions=1.0, recovery=8.0, stability=None, safety=4.0)
+>>> found = _ratios(entries, contract)
+>>> [ratio and round(ratio, 6) for ratio in found]
+[2.0, 2.0, 1.25, None, 1.25]
+>>> round(min(_known(found)) - 1, 6)
+0.25
+
+The margin of a level takes its three smallest entries: (0.9 + 1.0 + 0.8) / 3 - 1 is below 0, so the contract is broken:
+
+>>> level = ExtensibilityRatios(progress=0.9, propositions=1.0, recovery=0.8, stability=2.0, safety=10.0)
+>>> round(margin(level, smallest=3), 6)
+-0.1
+"""
 
 from statistics import fmean
 from typing import NamedTuple
@@ -33,7 +52,7 @@ class ReferenceCosts(msgspec.Struct, kw_only=True):
     safety: QuantileSketch = msgspec.field(default_factory=QuantileSketch)
 
     def add(self, summary: EpisodeSummary) -> None:
-        """Take in a reference episode that was seen to end."""
+        """Takes in a reference episode that was seen to end."""
         _add(self.recovery, summary.recovery_cost)
         _add(self.stability, summary.stability_loss)
         self.safety.add(summary.violation)
@@ -60,7 +79,7 @@ class StressBin(msgspec.Struct, kw_only=True):
     safety: QuantileSketch = msgspec.field(default_factory=QuantileSketch)
 
     def add(self, summary: EpisodeSummary) -> None:
-        """Take in an episode that was seen to end."""
+        """Takes in an episode that was seen to end."""
         self.episodes += 1
         self.progress.add(summary.final_progress)
         self.propositions.add(summary.final_propositions)

@@ -1,8 +1,19 @@
 """Policy stability beta_f (equation 6): how much a perturbation of a task changes the stability loss, by pairs of runs.
 
 A pair is a perturbed episode and the reference episodes of the same task, whose losses are averaged. Tasks wait in a
-bounded memory for their other half; the oldest make room: pairs become part of sketches and maxima that stay, and what
-had no twin is let go and counted.
+bounded memory for their other half. The oldest make room: what they have of pairs becomes part of sketches and maxima
+that stay, and what had no twin is let go and counted.
+
+An example: clean runs of one task lose 1.0 and 1.2, on average 1.1. A slip of magnitude 0.5 brings the loss to 1.6, so
+beta is (1.6 - 1.1) / 0.5 = 1:
+
+>>> pairs = StabilityPairs()
+>>> pairs.add_reference("kitchen-041", 1.0, memory=10)
+>>> pairs.add_reference("kitchen-041", 1.2, memory=10)
+>>> pairs.add_perturbed("kitchen-041", PerturbedLoss(1.6, 0.5, "physical"), memory=10, kinds=4)
+>>> figures = pairs.figures()
+>>> figures.pairs, round(figures.beta, 6), list(figures.beta_by_kind)
+(1, 1.0, ['physical'])
 """
 
 import hashlib
@@ -15,7 +26,9 @@ from springback.stream_processors.resilience.families.operational_margin import 
 from springback.stream_processors.resilience.quantiles import QuantileSketch
 
 MAGNITUDE_MEMORY = 64
+"""Magnitudes remembered for the unpaired estimate."""
 UPPER_RANK = 0.95
+"""The quantile of the ratio that is reported beside its sup."""
 
 
 class PerturbedLoss(msgspec.Struct, frozen=True, array_like=True):
@@ -60,7 +73,7 @@ class StabilityPairs(msgspec.Struct, kw_only=True):
     Attributes:
         tasks: tasks that may still get their other half, by a mark of 64 bits, oldest first.
         waiting: perturbed episodes among them.
-        kinds: the kinds of perturbations that are told apart, in the order of their coming.
+        kinds: the kinds of perturbations that are told apart, in the order in which they came.
         settled: ratios of settled pairs; `largest` their maxima by kind.
         let_go: tasks without a pair that there was no room for.
         unmeasured: perturbed episodes that said neither magnitude nor stress: there is nothing to divide by.
@@ -80,7 +93,7 @@ class StabilityPairs(msgspec.Struct, kw_only=True):
     extremes: dict[float, tuple[float, float]] = msgspec.field(default_factory=dict)
 
     def add_reference(self, task: str, loss: float, memory: int) -> None:
-        """Take in a reference episode."""
+        """Takes in a reference episode."""
         self.reference_total += loss
         self.references += 1
         known = self._task(task, memory)
@@ -88,7 +101,7 @@ class StabilityPairs(msgspec.Struct, kw_only=True):
         known.references += 1
 
     def add_perturbed(self, task: str, perturbed: PerturbedLoss, memory: int, kinds: int) -> None:
-        """Take in a perturbed episode, of one of at most `kinds` kinds; without a magnitude it is counted alone."""
+        """Takes in a perturbed episode, of one of at most `kinds` kinds; one without a magnitude is only counted."""
         if perturbed.magnitude <= 0:
             self.unmeasured += 1
             return
@@ -131,7 +144,7 @@ class StabilityPairs(msgspec.Struct, kw_only=True):
         return self.tasks[mark]
 
     def _settle(self, mark: int) -> None:
-        """Make the task's pairs part of what stays. Its references are kept for pairs to come; without one it goes."""
+        """Makes the task's pairs part of what stays. Its references are kept for pairs to come; without one it goes."""
         losses = self.tasks[mark]
         found = losses.ratios()
         for kind, ratio in found:

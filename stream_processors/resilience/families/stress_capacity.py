@@ -1,9 +1,23 @@
 """Up to which stress a family, method and version holds (equation 10), and whether the live stress is beyond it.
 
-Under which stress an episode ran, and to which group of its family it belongs.
-
 Stress comes from outside (the episode's own severity and perturbation), or, where a family's contract lists versions
-under `evolution`, from the agent itself: the paper treats both alike, how is ours.
+under `evolution`, from the agent itself: the paper treats both alike, how is ours. `stress_place` says under which
+stress an episode ran, and to which group of its family it belongs.
+
+An example: the margin falls from 0.5 to 0.1 and -0.3 as stress rises. The largest stress with a margin that is not
+negative is 0.2, and the smallest with a negative one is 0.4; a bin with too few episodes decides nothing:
+
+>>> from springback.stream_processors.resilience.readings import ExtensibilityRatios
+>>> margins = [(0.0, 0.5, True), (0.2, 0.1, True), (0.4, -0.3, True), (0.6, 2.0, False)]
+>>> unknown = ExtensibilityRatios()
+>>> curve = [
+...     StressMargin(stress=stress, episodes=5, margin=margin, sufficient=enough, ratios=unknown)
+...     for stress, margin, enough in margins
+... ]
+>>> stress_capacity(curve)
+StressCapacity(capacity=0.2, flag='ok', first_breach=0.4)
+>>> beyond_capacity(0.4, curve, stress_capacity(curve)), beyond_capacity(0.6, curve, stress_capacity(curve))
+(True, None)
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,9 +29,13 @@ from springback.stream_processors.resilience.families.contract_config import Fam
 from springback.stream_processors.resilience.quantiles import quantile
 from springback.stream_processors.resilience.readings import CapacityFlag, EpisodeTraits, StressMargin
 
+EVOLUTION = "evolution"
+UNPERTURBED = ("", "none")
+PairRole = Literal["reference", "perturbed", "neither"]
+
 
 class StressCapacity(NamedTuple):
-    """What a stress-response curve comes to; see `FamilyReading` for the three fields."""
+    """What a stress-response curve shows; see `FamilyReading` for the three fields."""
 
     capacity: float | None
     flag: CapacityFlag
@@ -38,7 +56,7 @@ class BreachState(msgspec.Struct, kw_only=True):
     beginnings: int = 0
 
     def advance(self, beyond: bool, needed: int) -> bool:
-        """Take in an evaluation; `needed` in a row begin or end a breach. Returns whether this one did."""
+        """Takes in an evaluation, and says whether it begins or ends a breach: `needed` in a row do."""
         self.streak = self.streak + 1 if beyond != self.active else 0
         if self.streak < needed:
             return False
@@ -47,7 +65,7 @@ class BreachState(msgspec.Struct, kw_only=True):
         return True
 
     def end(self) -> bool:
-        """Nothing runs any more. Returns whether that ended a breach."""
+        """Ends a breach, since nothing runs any more, and says whether there was one."""
         if not self.active:
             return False
         self.active, self.streak = False, 0
@@ -91,11 +109,6 @@ def beyond_capacity(live: float, curve: Sequence[StressMargin], capacity: Stress
     if capacity.capacity is None or not point.sufficient or point.margin is None:
         return None
     return live > capacity.capacity or point.margin < 0
-
-
-EVOLUTION = "evolution"
-UNPERTURBED = ("", "none")
-PairRole = Literal["reference", "perturbed", "neither"]
 
 
 class StressPlace(NamedTuple):

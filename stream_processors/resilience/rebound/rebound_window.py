@@ -5,6 +5,23 @@ the anchor, and as cycles that pass without the task coming nearer. The rules ar
 ours, where the paper says only "first step that departs" and "first that re-enters".
 
 The walk is the one place that goes row by row. It works on plain floats that were computed for the whole batch.
+
+An example with an effort bound of 4: two hard steps add 3 - 0.8 each, so the sum stands at 2.2 after step 1 and at 4.4,
+above the bound, after step 2. The window departs at step 1, the first after the sum was last 0. Steps 3 to 5 are calm;
+the first of them is the re-entry, t_r = 3. With terms equal to the intensities, the cost is (3 + 3 + 0.5) / 10:
+
+>>> g, zero = [0.0, 3.0, 3.0, 0.5, 0.5, 0.5], [0.0] * 6
+>>> config = WindowConfig(effort_bound=4.0)
+>>> effort, delay = (gains.tolist() for gains in config.increments(np.array(g), np.zeros(6)))
+>>> place = {"mode": ["navigate"] * 6, "progress_bin": [0] * 6, "residual_bin": [4] * 6, "work": [10.0] * 6}
+>>> sums = {"total": g, "cognitive": g, "physical": zero, "debt": zero, "seconds": [0.5] * 6}
+>>> times = {"step": list(range(6)), "time_s": [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]}
+>>> rows = WalkRows(**times, **place, **sums, intensity=g, lost=zero, effort_gain=effort, delay_gain=delay)
+>>> opened, closed = walk(DetectorState(), rows, 0, 6, config.fixed_bounds(), config)
+>>> opened.alarm_step, opened.cause, closed.tally.departure_step, closed.tally.last_step
+(2, 'effort', 1, 3)
+>>> round(closed.tally.cost(), 6)
+0.65
 """
 
 from typing import Literal, NamedTuple
@@ -119,7 +136,7 @@ class UninterruptedSums(msgspec.Struct):
     largest_delay: float = 0.0
 
     def run(self, rows: WalkRows, start: int, stop: int) -> None:
-        """Go on over rows start..stop-1, with the same arithmetic as the walk, so that a bound is met exactly."""
+        """Goes on over rows start to stop - 1, with the same arithmetic as the walk, so that a bound is met exactly."""
         for effort_gain, delay_gain in zip(rows.effort_gain[start:stop], rows.delay_gain[start:stop], strict=True):
             self.effort = max(0.0, self.effort + effort_gain)
             self.delay = max(0.0, self.delay + delay_gain)
@@ -140,10 +157,10 @@ class WindowEvent(NamedTuple):
 def walk(
     state: DetectorState, rows: WalkRows, start: int, stop: int, bounds: AlarmBounds, config: WindowConfig
 ) -> list[WindowEvent]:
-    """Advance one episode's detectors over rows start..stop-1, in order. Mutates the state.
+    """Advances one episode's detectors over rows start..stop-1, in order. Mutates the state.
 
     Returns:
-        The windows that opened and closed, in order. The tallies of an opening are a copy as of its alarm.
+        the windows that opened and closed, in order. The tallies of an opening are a copy as of its alarm.
     """
     events: list[WindowEvent] = []
     effort, delay, window = state.effort, state.delay, state.window

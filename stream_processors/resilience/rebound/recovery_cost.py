@@ -3,6 +3,26 @@
 C_rec = 1 / (W*_rem(a_td, p) + eps) * sum over t_d..t_r of dtau_t / (tau*(a_t) + eps) * g^rec_t, both ends included.
 Sums are taken one row after the other, never from a difference of prefix sums, so that they do not depend on how the
 rows were cut into batches.
+
+An example: half way through the task, where 10 - 8 * 0.5 = 6 cycles are left, two steps of 1 s each at an anchor whose
+nominal cycle is 0.5 s. Their intensities are 1 and 0.5, so the terms are 2 * 1 and 2 * 0.5, and a window of these two
+steps costs (2 + 1) / 6 = 0.5:
+
+>>> nominal, nothing = np.full((1, 8), 0.5), np.zeros(1)
+>>> pair, triple = np.eye(2)[None], np.eye(3)[None]
+>>> work_at_zero, work_slope = np.array([10.0]), np.array([-8.0])
+>>> cells = CellEstimates(
+...     nominal, np.ones((1, 7)), pair, pair, triple, work_at_zero, work_slope, nothing, triple
+... )
+>>> here, g = np.array([0, 0]), np.array([1.0, 0.5])
+>>> remaining_work(np.array([0.5, 0.5]), here, cells).tolist()
+[6.0, 6.0]
+>>> terms = cost_terms(np.array([1.0, 1.0]), Intensity(g, g, g, g), here, cells)
+>>> terms.total.round(6).tolist()
+[2.0, 1.0]
+>>> window = Tally(4, 20.0, "navigate", 5, 2, work=6.0, last_step=5, last_time_s=21.0, total=2.0 + 1.0)
+>>> round(window.cost(), 6), window.length_steps
+(0.5, 2)
 """
 
 from typing import NamedTuple

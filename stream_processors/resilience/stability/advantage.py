@@ -1,4 +1,8 @@
-"""Generalised advantage estimates: A_t, the decayed sum of the temporal-difference residuals from t on."""
+"""Generalised advantage estimates: A_t, the decayed sum of the temporal-difference residuals from t on (equation 4).
+
+Both functions sum from the back. With residuals 1, 0, 4 and a decay of 0.5, A_2 = 4, A_1 = 0 + 0.5 * 4 = 2 and
+A_0 = 1 + 0.5 * 2 = 2. Cut off after two residuals, A_0 does not see the 4: 1 + 0.5 * 0 = 1.
+"""
 
 import numpy as np
 

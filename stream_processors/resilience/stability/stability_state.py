@@ -9,6 +9,7 @@ from springback.stream_processors.resilience.baseline.stage_baseline import Cell
 WAITING_COLUMNS = 5
 """Of a waiting step: delta, spread, mode, b^p and b^q."""
 MANY_MODES = 256
+"""Modes remembered by an open episode before those that no step waits in are dropped."""
 
 
 class StabilityConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +61,7 @@ class ReturnTraces(msgspec.Struct):
     traces: list[float] = msgspec.field(default_factory=list)
 
     def add(self, cells: list[CellKey], rewards: Floats, discount: float) -> None:
-        """Take in steps in order, with the cell that each was taken in and its reward. Shape: rewards (n,)."""
+        """Takes in steps in order, with the cell that each was taken in and its reward. Shape: rewards (n,)."""
         number = {cell: i for i, cell in enumerate(dict.fromkeys([*self.cells, *cells]))}
         grown = len(number) - len(self.cells)
         visits, sums, traces = (np.array([*known, *[0.0] * grown]) for known in (self.visits, self.sums, self.traces))
@@ -75,6 +76,13 @@ class ReturnTraces(msgspec.Struct):
 
 class StabilityState(msgspec.Struct):
     """The stability of one open episode, as far as it is known.
+
+    Three steps at distances 1, 3 and 2 have the mean 2, and the mean change from step to step (2 + 1) / 2:
+
+    >>> state = StabilityState()
+    >>> state.add_distances([1.0, 3.0, 2.0])
+    >>> state.loss(), state.beta_step()
+    (2.0, 1.5)
 
     `waiting` holds little-endian float64 rows (delta, spread, mode, b^p, b^q) of the steps whose advantage is not known
     yet; modes are positions in `modes`. `whole` is False once a scored step had no value.
@@ -98,7 +106,7 @@ class StabilityState(msgspec.Struct):
         return self.modes.index(name)
 
     def forget_modes(self) -> None:
-        """Drop the modes that no step waits in, once there are many: names that never come twice must not pile up."""
+        """Drops the modes that no step waits in, once there are many: names that never come twice must not pile up."""
         if len(self.modes) <= MANY_MODES:
             return
         waiting = np.frombuffer(self.waiting, dtype="<f8").reshape(-1, WAITING_COLUMNS).copy()
@@ -111,7 +119,7 @@ class StabilityState(msgspec.Struct):
         self.modes = [self.modes[old] for old in position]
 
     def add_distances(self, distances: list[float]) -> None:
-        """Take in the distances of further steps, in order: the terms of equation 5."""
+        """Takes in the distances of further steps, in order: the terms of equation 5."""
         total, changes, before = self.total, self.changes, self.last_distance
         if not self.steps and distances:
             before = distances[0]  # the first step is no change

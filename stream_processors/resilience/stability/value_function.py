@@ -75,6 +75,14 @@ def shaped_rewards(judge: Floats, potential: Floats, last: Ints, success: Bools,
         last: where the last step of each episode stands (k,).
         success: whether that episode was a success (k,).
         config: discount and weight of the shaping.
+
+    Without discount, two steps that a judge gives 0.5 each bring the task from potential -1 to -0.4 and, by success,
+    to 0:
+
+    >>> ends = {"last": np.array([1]), "success": np.array([True])}
+    >>> potential, undiscounted = np.array([-1.0, -0.4]), StabilityConfig(discount=1.0)
+    >>> shaped_rewards(np.array([0.5, 0.5]), potential, **ends, config=undiscounted).tolist()
+    [1.1, 0.9]
     """
     after = np.append(potential[1:], 0.0)
     after[last] = np.where(success, 0.0, potential[last])
@@ -82,7 +90,7 @@ def shaped_rewards(judge: Floats, potential: Floats, last: Ints, success: Bools,
 
 
 def judged(judge: Floats, signals: Floats, violation: Floats, cell: Ints, cells: CellEstimates) -> Floats:
-    """What a judge thinks of each step, in [0, 1]: the mean of the scores that are there, else the rubric's.
+    """A judge's opinion of each step, in [0, 1]: the mean of the scores that are there, else the rubric's.
 
     Shape: judge (n, 3) with NaN where there is no score, signals (n, 8), the others (n,).
     """

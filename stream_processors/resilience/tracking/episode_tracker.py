@@ -90,7 +90,7 @@ class EpisodeTracker:
         return outputs
 
     def close_idle(self, state: TrackerState, now_s: float) -> TrackerOutputs:
-        """Close the episodes that have been silent for longer than the idle timeout, and report what has changed.
+        """Closes the episodes that have been silent for longer than the idle timeout, and reports what has changed.
 
         Agents that have been silent for much longer are forgotten, so that the state stays as large as the fleet.
 

@@ -29,7 +29,7 @@ class EpisodeCosts(msgspec.Struct):
     steps: int = 0
 
     def add(self, tally: Tally) -> None:
-        """Take in a window that has closed."""
+        """Takes in a window that has closed."""
         costs = tally.channel_costs()
         self.windows += 1
         self.total += tally.cost()
@@ -132,7 +132,7 @@ class AgentState(msgspec.Struct, kw_only=True):
     changed: bool = False
 
     def count(self, **more: int) -> None:
-        """Raise the counts named by so much."""
+        """Raises the named counts by the numbers given."""
         self.counts = msgspec.structs.replace(
             self.counts, **{name: getattr(self.counts, name) + by for name, by in more.items()}
         )
