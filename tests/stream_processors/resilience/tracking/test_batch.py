@@ -1,5 +1,7 @@
 """The batch of admitted rows: episode by episode, with codes, ranges and what stood before each step."""
 
+from typing import Any
+
 import numpy as np
 
 from springback.stream_processors.intake.step_table import ArrivedFrame
@@ -18,7 +20,7 @@ def batch_of(*frames: list[Part], state: TrackerState | None = None) -> Batch:
     return admit_rows(table, [state] * len(frames), ResilienceConfig(), AnchorGrid())
 
 
-def part(episode: str, family: str, first: int, stop: int, **changes: object) -> Part:
+def part(episode: str, family: str, first: int, stop: int, **changes: Any) -> Part:
     return header_of(episode=episode, family=family), nominal_rows(first, stop, **changes), None
 
 
