@@ -74,7 +74,7 @@ def test_program_that_forgets_to_close_loses_nothing(tmp_path: Path) -> None:
         "for _ in range(100): episode.step(progress=0.5)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=ROOT)
-    frames = [decode_frame(line) for line in gzip.open(path)]
+    frames = [decode_frame(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     assert sum(frame.n_steps for frame in frames) == 100
     assert [end.outcome for frame in frames for end in frame.ends] == ["aborted"]
 
