@@ -48,6 +48,51 @@ class PluginFault(NamedTuple):
         return f"{self.name} of {self.distribution} is left out: {self.reason}"
 
 
+class NamedPlugins(NamedTuple):
+    """What can be chosen by a name: ours, and what third parties call by the names of their entry points.
+
+    Attributes:
+        distributions: what brings each, by name; ours first.
+        plugins: those of third parties, by name.
+        faults: those that cannot be used.
+    """
+
+    distributions: dict[str, str]
+    plugins: dict[str, Plugin]
+    faults: tuple[PluginFault, ...]
+
+
+def named_plugins(
+    group: str,
+    kind: str,
+    ours: Iterable[str],
+    wrong_with: Callable[[Any], str | None],
+    entries: Iterable[EntryPoint] | None = None,
+) -> NamedPlugins:
+    """Ours, and what is registered under a group by a name that is free.
+
+    Args:
+        group: the entry points' group.
+        kind: what they are, in a word.
+        ours: the names that are taken.
+        wrong_with: gives what is wrong with an object that was loaded; None if it can be used.
+        entries: the entry points; those of the installed distributions by default.
+    """
+    distributions = dict.fromkeys(ours, OURS)
+
+    def check(plugin: Plugin) -> str | None:
+        if plugin.name in distributions:
+            taken = f"{distributions[plugin.name]} has a {kind} {plugin.name!r} already"
+            return f"{taken}; rename the entry point in {plugin.distribution}, or uninstall it"
+        wrong = wrong_with(plugin.value)
+        if wrong is None:
+            distributions[plugin.name] = plugin.distribution
+        return wrong
+
+    plugins, faults = load_plugins(group, check, entries)
+    return NamedPlugins(distributions, {plugin.name: plugin for plugin in plugins}, tuple(faults))
+
+
 def load_plugins(
     group: str, check: Callable[[Plugin], str | None], entries: Iterable[EntryPoint] | None = None
 ) -> tuple[list[Plugin], list[PluginFault]]:

@@ -10,9 +10,9 @@ It leads to a class or function that gives a `Sink` when it is called with the o
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from springback.producers.plugins import OURS, Plugin, PluginFault, load_plugins
+from springback.producers.plugins import NamedPlugins, named_plugins
 from springback.sinks.errors import SinkError, SinkOptionError, SinkUnavailableError
 from springback.sinks.sink import DeadLetter, Sink
 from springback.stream_processors.resilience.readings import Reading
@@ -26,39 +26,18 @@ PROMETHEUS: Final = "prometheus"
 _METHODS: Final = ("write", "write_dead_letter", "flush", "close")
 
 
-class NamedSinks(NamedTuple):
-    """The sinks that have a name.
-
-    Attributes:
-        distributions: what brings each, by name; ours first.
-        plugins: those of third parties, by name, as their entry points give them.
-        faults: those that cannot be used.
-    """
-
-    distributions: dict[str, str]
-    plugins: dict[str, Plugin]
-    faults: tuple[PluginFault, ...]
-
-
-def named_sinks(entries: Iterable[EntryPoint] | None = None) -> NamedSinks:
+def named_sinks(entries: Iterable[EntryPoint] | None = None) -> NamedPlugins:
     """Our own sink, and those of third parties.
 
     Args:
         entries: the entry points; those of the installed distributions by default.
     """
-    distributions = {PROMETHEUS: OURS}
 
-    def check(plugin: Plugin) -> str | None:
-        if plugin.name in distributions:
-            taken = f"{distributions[plugin.name]} has a sink {plugin.name!r} already"
-            return f"{taken}; rename the entry point in {plugin.distribution}, or uninstall it"
-        if not callable(plugin.value):
-            return f"it is a {type(plugin.value).__name__}, expected a class or function that gives a `Sink`"
-        distributions[plugin.name] = plugin.distribution
-        return None
+    def wrong_with(value: object) -> str | None:
+        got = type(value).__name__
+        return None if callable(value) else f"it is a {got}, expected a class or function that gives a `Sink`"
 
-    plugins, faults = load_plugins(SINK_GROUP, check, entries)
-    return NamedSinks(distributions, {plugin.name: plugin for plugin in plugins}, tuple(faults))
+    return named_plugins(SINK_GROUP, "sink", (PROMETHEUS,), wrong_with, entries)
 
 
 def make_sinks(
@@ -86,7 +65,7 @@ def make_sinks(
     return [_made(known, name, given) for name, given in wanted.items()]
 
 
-def _made(known: NamedSinks, name: str, options: Mapping[str, str]) -> Sink:
+def _made(known: NamedPlugins, name: str, options: Mapping[str, str]) -> Sink:
     if fault := next((fault for fault in known.faults if fault.name == name and name not in known.plugins), None):
         message = f"--sink {name}: {fault}"
         raise SinkOptionError(message)

@@ -11,9 +11,9 @@ It leads to a `ValueModel`, or to a class or function that gives one when it is 
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from springback.producers.plugins import OURS, Plugin, PluginFault, load_plugins
+from springback.producers.plugins import NamedPlugins, Plugin, named_plugins
 from springback.stream_processors.errors import SettingsError
 from springback.stream_processors.resilience.stability.network_value import (
     NetworkFormatError,
@@ -29,39 +29,19 @@ ANCHOR: Final = "anchor"
 """The model that is used where none is named: the mean discounted return at each anchor, part of the baseline."""
 
 
-class ValueModels(NamedTuple):
-    """The value models that have a name.
-
-    Attributes:
-        distributions: what brings each, by name; ours first.
-        plugins: those of third parties, by name, as their entry points give them.
-        faults: those that cannot be used.
-    """
-
-    distributions: dict[str, str]
-    plugins: dict[str, Plugin]
-    faults: tuple[PluginFault, ...]
-
-
-def named_value_models(entries: Iterable[EntryPoint] | None = None) -> ValueModels:
+def named_value_models(entries: Iterable[EntryPoint] | None = None) -> NamedPlugins:
     """Our own value model, and those of third parties.
 
     Args:
         entries: the entry points; those of the installed distributions by default.
     """
-    distributions = {ANCHOR: OURS}
 
-    def check(plugin: Plugin) -> str | None:
-        if plugin.name in distributions:
-            taken = f"{distributions[plugin.name]} has a value model {plugin.name!r} already"
-            return f"{taken}; rename the entry point in {plugin.distribution}, or uninstall it"
-        if not _is_model(plugin.value) and not callable(plugin.value):
-            return f"it is a {type(plugin.value).__name__}, neither a `ValueModel` nor what gives one when it is called"
-        distributions[plugin.name] = plugin.distribution
-        return None
+    def wrong_with(value: object) -> str | None:
+        if _is_model(value) or callable(value):
+            return None
+        return f"it is a {type(value).__name__}, neither a `ValueModel` nor what gives one when it is called"
 
-    plugins, faults = load_plugins(VALUE_MODEL_GROUP, check, entries)
-    return ValueModels(distributions, {plugin.name: plugin for plugin in plugins}, tuple(faults))
+    return named_plugins(VALUE_MODEL_GROUP, "value model", (ANCHOR,), wrong_with, entries)
 
 
 def find_value_model(name: str, named_by: str = "value_model") -> ValueModel | None:
@@ -106,7 +86,7 @@ def _is_model(value: object) -> bool:
     return not isinstance(value, type) and callable(getattr(value, "values", None))
 
 
-def _read_network(file: Path, named_by: str, known: ValueModels) -> NetworkValues:
+def _read_network(file: Path, named_by: str, known: NamedPlugins) -> NetworkValues:
     try:
         return load_network(file.read_bytes())
     except OSError as error:
