@@ -110,7 +110,8 @@ def evaluate(
             the name of one that comes with springback.
         baseline: what to score by: a baseline, or a file of `springback baseline export`; learned from the reference
             episodes of the recordings themselves if None.
-        value_model: what values states: a model, or what `find_value_model` knows by name; by anchor if None.
+        value_model: what values states: a model, the name of an installed one, or a file of `springback fit-value`;
+            the mean return by anchor if None.
         config: settings of the core; the defaults if None.
         report_unreadable: called for each part of a recording that cannot be read.
         progress: told how far the reading of recordings with a mapping is.

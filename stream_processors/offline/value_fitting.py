@@ -39,59 +39,16 @@ from springback.stream_processors.resilience.tracking.tracker_state import Track
 LEAST_EPISODES = 5
 
 
+class ValueFittingError(StreamError, ValueError):
+    """There is too little to fit a network to."""
+
+
 class RewardTrajectory(NamedTuple):
     """One episode: the states of its scored steps and the rewards of these steps (n,), and how it ended."""
 
     states: StateFeatures
     rewards: Floats
     success: bool
-
-
-def reward_trajectories(
-    frames: Iterable[StepFrame], config: ResilienceConfig, baseline: StageBaseline, *, references_only: bool = True
-) -> list[RewardTrajectory]:
-    """The recorded episodes that were seen to end, scored by the baseline; all are held in memory at once.
-
-    Args:
-        frames: the recording.
-        config: settings of the core.
-        baseline: what rewards are shaped and steps judged by.
-        references_only: leave out episodes that are not marked as reference.
-    """
-    arrived = list(arrivals(frames))
-    table = tabulate(arrived)
-    ready = materialise(baseline, config.baseline, config.window.fixed_bounds())
-    batch = admit_rows(table, [TrackerState()] * len(arrived), config, ready.grid)
-    scored = score(batch, ready)
-    valued = value_rows(scored, ready, AnchorValues(ready), config.stability)
-    states = state_features(scored)
-    found = []
-    for episode, start, stop in zip(batch.episodes, scored.rows.starts, scored.rows.stops, strict=True):
-        own = slice(int(start), int(stop))
-        wanted = episode.state.traits.reference or not references_only
-        if wanted and episode.ended and own.start < own.stop:
-            success = episode.outcome == "success"
-            last = np.array([own.stop - own.start - 1])
-            rewards = shaped_rewards(
-                valued.judged[own], valued.potential[own], last, np.array([success]), config.stability
-            )
-            found.append(RewardTrajectory(_part(states, own), rewards, success))
-    return found
-
-
-def _part(states: StateFeatures, own: slice) -> StateFeatures:
-    return states._replace(
-        family=states.family[own],
-        mode=states.mode[own],
-        progress=states.progress[own],
-        propositions=states.propositions[own],
-        excess=states.excess[own],
-        cell=states.cell[own],
-    )
-
-
-class ValueFittingError(StreamError, ValueError):
-    """There is too little to fit a network to."""
 
 
 class FittingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,6 +105,38 @@ class FittedValue:
     held_out_episodes: int
 
 
+def reward_trajectories(
+    frames: Iterable[StepFrame], config: ResilienceConfig, baseline: StageBaseline, *, references_only: bool = True
+) -> list[RewardTrajectory]:
+    """The recorded episodes that were seen to end, scored by the baseline; all are held in memory at once.
+
+    Args:
+        frames: the recording.
+        config: settings of the core.
+        baseline: what rewards are shaped and steps judged by.
+        references_only: leave out episodes that are not marked as reference.
+    """
+    arrived = list(arrivals(frames))
+    table = tabulate(arrived)
+    ready = materialise(baseline, config.baseline, config.window.fixed_bounds())
+    batch = admit_rows(table, [TrackerState()] * len(arrived), config, ready.grid)
+    scored = score(batch, ready)
+    valued = value_rows(scored, ready, AnchorValues(ready), config.stability)
+    states = state_features(scored)
+    found = []
+    for episode, start, stop in zip(batch.episodes, scored.rows.starts, scored.rows.stops, strict=True):
+        own = slice(int(start), int(stop))
+        wanted = episode.state.traits.reference or not references_only
+        if wanted and episode.ended and own.start < own.stop:
+            success = episode.outcome == "success"
+            last = np.array([own.stop - own.start - 1])
+            rewards = shaped_rewards(
+                valued.judged[own], valued.potential[own], last, np.array([success]), config.stability
+            )
+            found.append(RewardTrajectory(_part(states, own), rewards, success))
+    return found
+
+
 def fit_value(
     trajectories: Sequence[RewardTrajectory],
     config: FittingConfig,
@@ -161,7 +150,7 @@ def fit_value(
         on_epoch: called with the errors after each epoch.
 
     Raises:
-        ValueFittingError: there are too few episodes.
+        ValueFittingError: there are too few episodes, or none can be held out.
     """
     whole = [trajectory for trajectory in trajectories if len(trajectory.rewards)]
     if len(whole) < LEAST_EPISODES:
@@ -169,11 +158,14 @@ def fit_value(
         raise ValueFittingError(message)
     rng = np.random.default_rng(config.seed)
     held = _held_out(whole, config.held_out, rng)
+    if not held:
+        message = "each family has one episode, expected two of at least one: one to learn from, one to hold out"
+        raise ValueFittingError(message)
     train = [trajectory for i, trajectory in enumerate(whole) if i not in held]
     blank = _blank_network(train, config.hidden)
     learned, checked = _Steps(train, blank), _Steps([whole[i] for i in sorted(held)], blank)
-    returns = learned.lambda_returns(learned.rewards, config.discount, 1.0)
-    checked_returns = checked.lambda_returns(checked.rewards, config.discount, 1.0)
+    returns = learned.returns(learned.rewards, config.discount, 1.0)
+    checked_returns = checked.returns(checked.rewards, config.discount, 1.0)
     mean, scale = float(returns.mean()), float(returns.std()) or 1.0
     regressor = MLPRegressor(
         hidden_layer_sizes=config.hidden,
@@ -190,7 +182,7 @@ def fit_value(
     best, kept = EpochErrors(0, np.inf, np.inf), blank.layers
     for epoch in range(config.epochs + 1):
         if epoch:
-            targets = learned.lambda_returns(values, config.discount, config.trace)
+            targets = learned.returns(values, config.discount, config.trace)
             _pass(regressor, learned.inputs, (targets - mean) / scale)
             values = mean + scale * regressor.predict(learned.inputs)
             checked_values = mean + scale * regressor.predict(checked.inputs)
@@ -203,19 +195,6 @@ def fit_value(
             break
     fitted = NetworkValues(blank.families, blank.modes, kept, mean, scale)
     return FittedValue(fitted, errors, best, errors[0].held_out, len(train), len(held))
-
-
-class _Steps:
-    """The steps of several trajectories, one after the other."""
-
-    def __init__(self, trajectories: Sequence[RewardTrajectory], network: NetworkValues) -> None:
-        self.inputs = np.concatenate([network.inputs(trajectory.states) for trajectory in trajectories])
-        self.rewards = np.concatenate([trajectory.rewards for trajectory in trajectories])
-        self.last = np.zeros(len(self.rewards), dtype=bool)
-        self.last[np.cumsum([len(trajectory.rewards) for trajectory in trajectories]) - 1] = True
-
-    def lambda_returns(self, values: Floats, discount: float, trace: float) -> Floats:
-        return lambda_returns(self.rewards, values, self.last, discount, trace)
 
 
 def lambda_returns(rewards: Floats, values: Floats, last: Bools, discount: float, trace: float) -> Floats:
@@ -236,6 +215,30 @@ def lambda_returns(rewards: Floats, values: Floats, last: Bools, discount: float
         value_after = value
         result[-back] = after
     return result
+
+
+class _Steps:
+    """The steps of several trajectories, one after the other."""
+
+    def __init__(self, trajectories: Sequence[RewardTrajectory], network: NetworkValues) -> None:
+        self.inputs = np.concatenate([network.inputs(trajectory.states) for trajectory in trajectories])
+        self.rewards = np.concatenate([trajectory.rewards for trajectory in trajectories])
+        self.last = np.zeros(len(self.rewards), dtype=bool)
+        self.last[np.cumsum([len(trajectory.rewards) for trajectory in trajectories]) - 1] = True
+
+    def returns(self, values: Floats, discount: float, trace: float) -> Floats:
+        return lambda_returns(self.rewards, values, self.last, discount, trace)
+
+
+def _part(states: StateFeatures, own: slice) -> StateFeatures:
+    return states._replace(
+        family=states.family[own],
+        mode=states.mode[own],
+        progress=states.progress[own],
+        propositions=states.propositions[own],
+        excess=states.excess[own],
+        cell=states.cell[own],
+    )
 
 
 def _held_out(whole: Sequence[RewardTrajectory], share: float, rng: np.random.Generator) -> set[int]:

@@ -117,3 +117,8 @@ def test_too_few_episodes_are_refused() -> None:
     none = RewardTrajectory(random_states(np.random.default_rng(0), 0), empty.rewards[:0], success=True)
     with pytest.raises(ValueFittingError, match=r"there are 4 episodes .* at least 5"):
         fit_value([*walks(0, 4), none], CONFIG)
+    alone = [
+        one._replace(states=one.states._replace(families=[f"family-{i}"] * 2)) for i, one in enumerate(walks(0, 5))
+    ]
+    with pytest.raises(ValueFittingError, match="each family has one episode, expected two of at least one"):
+        fit_value(alone, CONFIG)
