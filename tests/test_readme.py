@@ -18,7 +18,7 @@ from tests.house import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 METRICS_PORT = "9464"
-DEADLINE_S = 60.0
+DEADLINE_S = 150.0
 
 # What sets up or runs everything, and where else it is tested; `make -n` shows here that it does what is tested there.
 DEMO_TESTS = "tests/deploy/test_*demo*.py"
@@ -59,7 +59,7 @@ def environment() -> dict[str, str]:
 def test_make_does_what_is_tested_elsewhere(command: str) -> None:
     expected, tested_in = MAKE_TARGETS[command]
     shown = subprocess.run(
-        [*command.split(), "-n"], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=True
+        [*command.split(), "-n"], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300, check=True
     )
     assert expected in shown.stdout
     assert list(ROOT.glob(tested_in))
@@ -112,7 +112,7 @@ class Reader:
 
     def run(self, command: list[str]) -> str:
         done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout

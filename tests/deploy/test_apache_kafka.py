@@ -40,7 +40,7 @@ async def write(address: str, value: bytes) -> None:
 async def read(address: str, count: int) -> list[bytes]:
     async with AIOKafkaConsumer(bootstrap_servers=address, auto_offset_reset="earliest") as consumer:
         consumer.assign([TopicPartition(TOPIC, 0)])
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(150):
             return [(await consumer.getone()).value for _ in range(count)]
 
 

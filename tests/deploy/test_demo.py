@@ -50,7 +50,7 @@ class MetricsWatcher(threading.Thread):
 
 
 def watched_demo(
-    source: DemoSource, broker: str, episodes: int = 6, pace: float = 960.0
+    source: DemoSource, broker: str, episodes: int = 3, pace: float = 960.0
 ) -> tuple[dict[str, dict[float, FamilyRow]], MetricsWatcher, str]:
     """Run a demo. Returns its table by family and stress, what its metrics showed meanwhile, and what it printed."""
     port, printed = free_port(), io.StringIO()

@@ -29,7 +29,7 @@ async def write_and_read(address: str, topic: str, values: list[bytes]) -> list[
             await producer.send_and_wait(topic, value, partition=1)
     async with AIOKafkaConsumer(bootstrap_servers=address, auto_offset_reset="earliest") as consumer:
         consumer.assign([TopicPartition(topic, 1)])
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(150):
             return [(await consumer.getone()).value for _ in values]
 
 

@@ -36,7 +36,7 @@ def ensure(machine: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env={"PATH": str(machine)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
         check=False,
     )
 

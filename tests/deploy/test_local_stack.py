@@ -19,7 +19,7 @@ from tests.deploy.process_checks import becomes_true, exists
 
 pytestmark = pytest.mark.broker
 
-DEADLINE_S = 30.0
+DEADLINE_S = 150.0
 SETTINGS = WorkerSettings(prefix="here.", partitions=2)
 
 # Stands in for `springback`: says in its ready file how it was called, and waits to be ended.

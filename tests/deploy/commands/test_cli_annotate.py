@@ -25,7 +25,7 @@ from tests.sinks.grafana.grafana_stub import TOKEN, GrafanaStub, serve
 
 pytestmark = pytest.mark.broker
 
-DEADLINE_S = 60.0
+DEADLINE_S = 150.0
 
 
 def open_window() -> WindowReading:

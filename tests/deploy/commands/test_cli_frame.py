@@ -157,7 +157,7 @@ def test_it_runs_as_a_module(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert done.stdout.startswith("{")

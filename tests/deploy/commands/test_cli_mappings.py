@@ -138,7 +138,7 @@ async def arrived(broker: str, topic: str, steps: int) -> list[StepFrame]:
     await consumer.start()
     frames: list[StepFrame] = []
     try:
-        async with asyncio.timeout(30.0):
+        async with asyncio.timeout(150):
             while sum(frame.n_steps for frame in frames) < steps:
                 frames.append(decode_frame((await consumer.getone()).value))
     finally:

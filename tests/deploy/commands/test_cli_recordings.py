@@ -121,7 +121,7 @@ def test_record_makes_what_evaluate_takes(tmp_path: Path, capsys: pytest.Capture
 
 
 async def read_all(broker: str, topic: str, count: int) -> list[tuple[bytes, bytes]]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(150):
         async with AIOKafkaConsumer(topic, bootstrap_servers=broker, auto_offset_reset="earliest") as consumer:
             return [(record.key, record.value) for record in [await consumer.getone() for _ in range(count)]]
 

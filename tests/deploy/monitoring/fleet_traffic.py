@@ -114,7 +114,7 @@ class FleetTraffic:
 
     def flush(self) -> None:
         """Wait until everything has arrived at the broker; raises what went wrong on the way."""
-        self._publisher.flush(10.0)
+        self._publisher.flush(60.0)
         if self._errors:
             raise self._errors[0]
 

@@ -11,7 +11,7 @@ from springback.deploy.broker_process import free_port
 from springback.deploy.child_process import ChildProcess
 from tests.deploy.monitoring.monitoring_tools import needed_tool
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
 Labels = dict[str, str]
 
 
@@ -37,7 +37,7 @@ class MonitoringServer(ChildProcess):
     def api(self, path: str, **parameters: str) -> Any:
         """What the HTTP API answers, decoded."""
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
-        with urllib.request.urlopen(f"http://{self.address}{path}{query}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{self.address}{path}{query}", timeout=60) as answer:
             return json.load(answer)
 
     def _is_ready(self) -> bool:

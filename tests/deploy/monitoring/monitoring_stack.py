@@ -26,7 +26,7 @@ from tests.deploy.monitoring.monitoring_servers import AlertmanagerServer, Prome
 from tests.deploy.monitoring.webhook_receiver import WebhookReceiver
 
 HASTEN = 30.0
-DEADLINE_S = 60.0
+DEADLINE_S = 150.0
 _POLL_S = 0.1
 
 # What the stages of the fleet come to; the breach may begin once the stress levels have their episodes.
@@ -67,7 +67,7 @@ class MonitoringStack:
     def metrics_page(self, url: str | None = None, accept: str = "text/plain") -> str:
         """A metrics page as text, the exporter's where no address is given."""
         request = urllib.request.Request(url or self.stack.metrics_url, headers={"Accept": accept})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             text: str = answer.read().decode()
         return text
 
@@ -156,7 +156,7 @@ def _misread(broker: str) -> None:
         publisher = KafkaPublisher(broker, topic)
         for value in values:
             publisher.publish(b"odd-1", value, _raise_error)
-        publisher.flush(10.0)
+        publisher.flush(60.0)
         publisher.close()
 
 

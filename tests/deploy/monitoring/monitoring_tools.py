@@ -29,7 +29,7 @@ def needed_tool(name: str) -> str:
 def output_of(name: str, *arguments: str, given: str | None = None) -> str:
     """What the program says; fails the test, with that, if it does not end well."""
     run = subprocess.run(
-        [needed_tool(name), *arguments], input=given, capture_output=True, text=True, timeout=60, check=False
+        [needed_tool(name), *arguments], input=given, capture_output=True, text=True, timeout=300, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout + run.stderr
