@@ -121,7 +121,7 @@ class Ros1Feed:
             self._rospy.Subscriber(topic, self._rospy.AnyMsg, self._take, callback_args=topic)
 
     def _look_around(self) -> None:
-        """Subscribes to new topics that match a wildcard, and registers anew with a master that was restarted."""
+        """Subscribes to new topics that match a wildcard, and registers again with a master that was restarted."""
         rosgraph = import_module("rosgraph")
         name = self._rospy.get_name()
         master = rosgraph.Master(name)

@@ -139,7 +139,7 @@ def _count_new() -> Function:
         before, last = last, value
         if before is None:
             return 0.0
-        return value - before if value >= before else max(value, 0.0)  # a counter that began anew
+        return value - before if value >= before else max(value, 0.0)  # a counter that was reset
 
     return _each(increase)
 

@@ -9,9 +9,12 @@ import pytest
 
 from springback.deploy.broker_process import free_port
 from springback.deploy.child_process import ChildProcess
+from springback.producers.backoff import Backoff
 from tests.deploy.process_checks import becomes_true
 
 STARTED_S = 10.0
+QUICKLY = Backoff(0.02, 0.5)
+"""Pauses before a reconnection that no test has to wait for."""
 
 
 def mosquitto_program() -> str:

@@ -15,10 +15,16 @@ import pytest
 
 from springback.producers.bridges.mqtt_session import Delivery, MqttRefusedError, MqttSession
 from springback.producers.bridges.settings import MqttSettings
-from tests.producers.bridges.mosquitto_server import Mosquitto
+from tests.producers.bridges.mosquitto_server import QUICKLY, Mosquitto
 
 pytestmark = pytest.mark.mqtt
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def reconnections_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("springback.producers.bridges.mqtt_session.BACKOFF", QUICKLY)
+
 
 DOOMED_ROBOT = """
 import asyncio, aiomqtt, sys
@@ -250,7 +256,8 @@ def test_a_subscription_that_is_not_allowed_is_told(tmp_path: Path, monkeypatch:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paho leaves a refused socket unclosed
 def test_tls_trusts_whom_it_is_told_to(tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    request = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=fleet")
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+    request = ("req", "-x509", *curve, "-nodes", "-days", "1", "-subj", "/CN=fleet")
     names = ("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate))
     subprocess.run(["openssl", *request, *names], check=True, capture_output=True)
 

@@ -1,5 +1,6 @@
 """The rclpy side of the bridge against a fake that keeps to rclpy's rules, with messages as rclpy has them."""
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from springback.producers.bridges.ros2_feed import Ros2Feed
 from springback.producers.bridges.ros_bridge import run_ros_bridge
 from springback.producers.bridges.settings import BridgeOptionError
 from springback.producers.emitter.publishers import MemoryPublisher
@@ -16,7 +18,7 @@ from tests.deploy.process_checks import becomes_true
 from tests.producers.bridges.fake_rclpy import LATCHED, RELIABLE, SENSOR, Endpoint, Graph, QoSProfile, install
 from tests.producers.bridges.rosidl_messages import STORE, rosidl_class, rosidl_message
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 LEVEL, BATTERY, DIAGNOSTICS = (
     "std_msgs/msg/Float64",
     "sensor_msgs/msg/BatteryState",
@@ -40,6 +42,7 @@ end = { topic = "{robot}/level", field = "data", outcomes = { 1 = "success" } }
 @pytest.fixture
 def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
     monkeypatch.setenv("ROS_VERSION", "2")
+    monkeypatch.setattr("springback.producers.bridges.ros_bridge.Ros2Feed", functools.partial(Ros2Feed, watch_s=0.02))
     return install(monkeypatch, {name: rosidl_class(name) for name in (LEVEL, DIAGNOSTICS)})
 
 

@@ -25,6 +25,7 @@ VALUES = st.fixed_dictionaries(
         "header": st.one_of(st.floats(0.0, 50.0).map(lambda time_s: stamp(time_s)["header"]), ODD),
     },
 )  # fmt: skip
+MAPPINGS = {time: parse_mapping(EVENTS.replace("TIME", time), "m") for time in ("header", "receive")}
 LAST_LEVELS = ["task", "pose", "bump", "risk", "about", "status", "x"]
 MESSAGES = st.builds(
     TimedMessage,
@@ -36,12 +37,12 @@ MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(messages=st.lists(MESSAGES, max_size=40), recorded=st.booleans(), time=st.sampled_from(["header", "receive"]))
+@settings(max_examples=100, deadline=None)
+@given(messages=st.lists(MESSAGES, max_size=25), recorded=st.booleans(), time=st.sampled_from(["header", "receive"]))
 def test_whatever_arrives_comes_to_frames_that_hold_together(
     messages: list[TimedMessage], recorded: bool, time: str
 ) -> None:
-    assembler = EpisodeAssembler(parse_mapping(EVENTS.replace("TIME", time), "m"), session="s", recorded=recorded)
+    assembler = EpisodeAssembler(MAPPINGS[time], session="s", recorded=recorded)
     reports = [report for message in messages for report in assembler.add(message)] + assembler.finish()
     closed: set[tuple[str, str]] = set()
     ended: set[int] = set()
@@ -73,7 +74,7 @@ def test_whatever_arrives_comes_to_frames_that_hold_together(
     assert all(row.reason in ranges or "range" in row.reason for row in table.rejected), table.rejected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(lateness=st.lists(st.floats(0.0, 0.9), min_size=1, max_size=30))
 def test_bounded_lateness_changes_nothing_in_a_recording(lateness: list[float]) -> None:
     said = [("r/task", 0.0, {"id": "t", "state": "started"})]

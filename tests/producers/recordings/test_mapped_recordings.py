@@ -34,17 +34,25 @@ from tests.producers.recordings.recording_writers import (
     frames_of,
     gzip_csv,
     json_lines,
-    parquet,
     ros2_mcap,
     steps_in,
 )
 
 
+@pytest.fixture(scope="module")
+def costs(tmp_path_factory: pytest.TempPathFactory) -> list[float | None]:
+    """The recovery cost of each episode, by the first of the formats."""
+    path, mapping = MESSAGES[0](tmp_path_factory.mktemp("reference"), SAID)
+    evaluation = evaluate_frames(RecordedFrames([path], mapping=mapping), ResilienceConfig())
+    return [summary.recovery_cost for summary in evaluation.summaries]
+
+
 @pytest.mark.parametrize("write", [*MESSAGES, *TABLES])
-def test_every_format_comes_to_the_same_windows(write: Write, tmp_path: Path) -> None:
+def test_every_format_comes_to_the_same_windows(write: Write, costs: list[float | None], tmp_path: Path) -> None:
     path, mapping = write(tmp_path, SAID)
     unreadable: list[UnreadablePart] = []
-    frames = RecordedFrames([path], unreadable.append, mapping)
+    shares: list[float | None] = []
+    frames = RecordedFrames([path], unreadable.append, mapping, lambda source, share: shares.append(share))
     evaluation = evaluate_frames(frames, ResilienceConfig())
     assert not unreadable
     assert not evaluation.rejected
@@ -54,18 +62,11 @@ def test_every_format_comes_to_the_same_windows(write: Write, tmp_path: Path) ->
     assert stressed == {str(number) for number in range(robot_logs.CLEAN, MISSIONS)}
     assert stressed <= {window.key.episode for window in evaluation.windows}
     assert all(summary.outcome == "success" for summary in evaluation.summaries)
-
-
-def test_the_windows_do_not_depend_on_the_format(tmp_path: Path) -> None:
-    costs = []
-    for write in (ros2_mcap, bag1, bag2, parquet):
-        folder = tmp_path / write.__name__
-        folder.mkdir()
-        path, mapping = write(folder, SAID)
-        evaluation = evaluate_frames(RecordedFrames([path], mapping=mapping), ResilienceConfig())
-        costs.append([summary.recovery_cost for summary in evaluation.summaries])
-    for other in costs[1:]:
-        assert other == pytest.approx(costs[0], rel=1e-6)
+    assert [summary.recovery_cost for summary in evaluation.summaries] == pytest.approx(costs, rel=1e-6)
+    known = [share for share in shares if share is not None]
+    assert len(known) == len(shares) > 2
+    assert known == sorted(known)
+    assert known[-1] == 1.0
 
 
 @pytest.mark.parametrize("write", [*MESSAGES])
@@ -137,23 +138,6 @@ def test_standard_input_may_be_of_any_format(tmp_path: Path, monkeypatch: pytest
         frames, unreadable = frames_of(["-"], mapping)
         assert not unreadable
         assert steps_in(frames) == STEPS
-
-
-def test_progress_is_told(tmp_path: Path) -> None:
-    for write in (ros2_mcap, bag1, bag2, parquet):
-        shares: list[float | None] = []
-
-        def note(source: str, share: float | None, into: list[float | None] = shares) -> None:
-            into.append(share)
-
-        folder = tmp_path / write.__name__
-        folder.mkdir()
-        path, mapping = write(folder, SAID)
-        list(read_recordings([path], mapping, progress=note))
-        known = [share for share in shares if share is not None]
-        assert len(known) == len(shares) > 2
-        assert known == sorted(known)
-        assert known[-1] == 1.0
 
 
 def test_a_recording_without_any_of_the_topics_says_which_it_has(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class ChatStub:
 
 @contextlib.asynccontextmanager
 async def chat_stub(answer: Answer) -> AsyncIterator[ChatStub]:
-    """Serve while the block lasts, on a free port."""
+    """Serves while the block lasts, on a free port."""
     connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

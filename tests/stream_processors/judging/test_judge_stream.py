@@ -44,7 +44,9 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def settings_of(stream: "Stream", base_url: str, **judge: Any) -> WorkerSettings:
     overrides = {
-        "judge": {"base_url": base_url, "model": "stub", "which": "every", "calls_per_minute": 100_000} | judge
+        "judge": {"base_url": base_url, "model": "stub", "which": "every", "calls_per_minute": 100_000}
+        | {"deadline_s": DEADLINE_S, "call_timeout_s": 20.0}
+        | judge
     }
     return load_settings(environment=stream.environment | {"SPRINGBACK_REBALANCE_TIMEOUT_S": "2"}, overrides=overrides)
 
