@@ -28,7 +28,7 @@ class Backoff(NamedTuple):
 
         Args:
             failures: how many tries have failed in a row, from 1.
-            dice: where in the spread it lies, from 0 to 1; drawn anew for each pause, such as by `random.random()`.
+            dice: where in the spread it lies, from 0 to 1; a new draw for each pause, such as `random.random()`.
         """
         least, most = self.spread
         doubled_s = self.first_s * 2.0 ** min(failures - 1, 100)

@@ -30,7 +30,7 @@ class PublishError(ProducerError):
 
 
 class FrameRefusedError(PublishError):
-    """A frame that will never be accepted (too large, say): trying again is of no use."""
+    """A frame that will never be accepted (too large, say): do not try again."""
 
 
 class MappingError(ProducerError, ValueError):

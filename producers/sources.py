@@ -1,7 +1,7 @@
 """The registry of sources: ours, and those of third parties.
 
 - A **wrapper** goes around an environment in the agent's own code, which calls it.
-- A **bridge** listens to something that runs, until it is told to stop; `springback bridge NAME` runs it. It is a
+- A **bridge** listens to something that runs, until it has to stop; `springback bridge NAME` runs it. It is a
   callable of the type `Bridge`.
 - A **recording** format is read by `springback evaluate` and `springback replay`; its callable is a `MessageReader`.
 
@@ -41,7 +41,7 @@ Bridge = Callable[[SignalMapping | None, FramePublisher, Mapping[str, str], thre
 """Runs until the event is set: (mapping, publisher, options, stop).
 
 The mapping is None where the user gave none. The publisher stays open, and takes frames as they are (JSON over MQTT) or
-those of `MappedEmitters(publisher)`. The options are those of `--option KEY=VALUE` and stand above the mapping's
+those of `MappedEmitters(publisher)`. The options are those of `--option KEY=VALUE` and override the mapping's
 `[source.NAME]`. What it returns is shown (`str`) at the end.
 """
 
@@ -272,5 +272,5 @@ def _wrong_with(value: object) -> str | None:
     if not all(package.isidentifier() for package in value.needs.split()):
         return f"needs must be names of top-level packages with blanks between, got {value.needs!r}"
     if value.kind == "recording" and not 0 < len(value.magic) <= MAGIC_BYTES:
-        return f"a recording format is told by its magic, of 1 to {MAGIC_BYTES} bytes; got {value.magic!r}"
+        return f"a recording format is recognised by its magic, of 1 to {MAGIC_BYTES} bytes; got {value.magic!r}"
     return None

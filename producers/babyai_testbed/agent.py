@@ -141,7 +141,7 @@ class Decision:
         mode: what the agent is doing: explore, navigate, manipulate, or plan when it has no plan at all.
         planning_s: time spent on planning, s.
         perception_s: time spent on looking, s.
-        remark: why the plan was made anew; empty where it was not.
+        remark: why a new plan was made; empty where the old one was followed.
     """
 
     action: int

@@ -238,7 +238,7 @@ class DeliveryWindow:
         """Waits until every frame is acknowledged or refused.
 
         Raises:
-            PublishError: as of `publish`.
+            PublishError: as for `publish`.
         """
         self._publisher.flush(self._longest_silence_s)
         self._wait_until(lambda: not self._under_way.pending)

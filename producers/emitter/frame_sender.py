@@ -81,7 +81,7 @@ class FrameSender:
 
     @property
     def report(self) -> EmitterReport:
-        """The counts as of now."""
+        """The counts so far."""
         with self._changed:
             return EmitterReport(
                 steps_sent=self._steps_sent,

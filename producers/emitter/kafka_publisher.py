@@ -138,7 +138,7 @@ class KafkaPublisher:
     def _settle(self, size: int, on_done: OnDone, error: Exception | None) -> None:
         with self._lock:
             self._bytes_on_their_way -= size
-            # An error that kafka-python does not try again can leave an idempotent client of no more use.
+            # After an error that kafka-python does not retry, an idempotent client may be useless.
             if isinstance(error, KafkaError) and not isinstance(error, _NEVER_ACCEPTED):
                 self._spoiled |= not error.retriable
         on_done(None if error is None else self._translated(error))

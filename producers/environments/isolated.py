@@ -22,7 +22,7 @@ MOST_ATTEMPTS = 3
 
 
 class IsolatedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment that is made anew after an exception.
+    """An environment that is replaced by a new one after an exception.
 
     The step that fails truncates the episode: it gives the last observation again, no reward, and an info with
     `aborted` (True) and `abort_reason`; the wrappers of springback end the episode as aborted. The next reset makes a
@@ -77,7 +77,7 @@ class IsolatedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _bury(self, error: Exception) -> None:
         self._reason = f"{type(error).__name__}: {error}"
-        log.warning("an environment died and is made anew at its next reset: %s", self._reason)
+        log.warning("an environment died; its next reset makes a new one: %s", self._reason)
         if not self._dead:
             self._dead = True
             try:

@@ -22,8 +22,8 @@ ABORT_REASON = "abort_reason"
 class StepContext:
     """A step that has just been taken, as the hooks see it.
 
-    In a vector environment all of it but `env` is arrays over the slots when a step's signals are asked for; for an
-    episode's outcome it is of one slot.
+    In a vector environment everything but `env` is an array over the slots when a step's signals are asked for, and the
+    value of one slot when an episode's outcome is.
 
     Attributes:
         env: the wrapped environment.

@@ -189,7 +189,7 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         if not self._running.any():
             return
         broken = np.broadcast_to(np.asarray(self._broken(context), dtype=np.bool_), (slots,)) & self._running
-        # A sub-environment's own death (see `isolated`) is told in its last info: no step of the task.
+        # The last info says whether a sub-environment has died (see `isolated`): that is no step of the task.
         if ABORTED in info:
             dead = info[ABORTED]
             broken = broken | (context.truncated & np.ma.filled(dead, False).astype(np.bool_) & self._running)
@@ -209,7 +209,7 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
     def _ends(
         self, context: StepContext, info: VectorInfo, rows: npt.NDArray[Any], ended: BoolArray, progress: Any
     ) -> list[EndTogether]:
-        # Each slot's end is told by the same hooks as in a single environment, so they get it as one.
+        # The hooks for an end are those of a single environment, so each slot is given to them as one.
         actions = list(iterate(self.action_space, context.action))
         observations = list(iterate(self.observation_space, context.observation))
         ends = []

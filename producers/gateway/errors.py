@@ -4,7 +4,7 @@ from springback.producers.errors import ProducerError
 
 
 class GatewayOptionsError(ProducerError, ValueError):
-    """The gateway cannot be started as it was asked to."""
+    """The gateway cannot be started with these options."""
 
 
 class RequestRefusedError(ProducerError):
@@ -13,7 +13,7 @@ class RequestRefusedError(ProducerError):
     Attributes:
         status: the HTTP status.
         reason: a short snake_case code out of a small fixed set, fit for a metric label.
-        retry_after_s: after how long to try again; None where that is of no use.
+        retry_after_s: after how long to try again; None where it never helps.
     """
 
     def __init__(self, status: int, reason: str, detail: str, retry_after_s: int | None = None) -> None:

@@ -182,7 +182,7 @@ class KafkaDelivery:
         return DEFAULT_LARGEST_RECORD
 
     async def _watch(self, producer: Any) -> None:
-        """Returns when the connection is of no more use; meanwhile says whether the broker is there."""
+        """Returns when the connection can no longer be used; until then keeps track of whether the broker is there."""
         while not self._spoiled.is_set():
             try:
                 async with asyncio.timeout(_PROBE_TIMEOUT_S):
@@ -194,7 +194,7 @@ class KafkaDelivery:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_PROBE_S):
                     await self._spoiled.wait()
-        self._say("the connection to Kafka is being made anew")
+        self._say("connecting to Kafka again")
 
     async def _end(self, producer: Any) -> None:
         # Requests under way may yet get their answer of this connection, and each of them is bounded.

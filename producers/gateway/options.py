@@ -28,7 +28,7 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
         tls: the TLS context; None for plain HTTP.
         most_body_bytes: the largest body, unpacked.
         most_frames: frames in one request at most.
-        most_pending_bytes: what is read and not yet answered, over all requests; beyond it they are told to wait.
+        most_pending_bytes: what is read and not yet answered, over all requests; beyond it they are answered with 429.
         most_connections: connections at a time.
         header_timeout_s: how long a connection may take to send a request's head, or be silent between two.
         body_timeout_s: how long a request's body may take.

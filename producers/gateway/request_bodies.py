@@ -162,7 +162,7 @@ def frames_in(kind: str, body: bytes, most_frames: int) -> list[bytes]:
 
 def _json_items(body: bytes, most_frames: int) -> list[bytes]:
     # Python clients write NaN and Infinity, which JSON does not have. In a lone frame they cost a row, and so they do
-    # here: numbers of the same length stand for them while the frames are told apart.
+    # here: numbers of the same length stand for them while the frames are separated.
     plain = body.replace(b"NaN", b"0.0").replace(b"Infinity", b"0.000000")
     found, place = [], 0
     for item in map(bytes, _items(plain, most_frames, msgspec.json.decode)):

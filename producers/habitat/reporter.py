@@ -52,7 +52,7 @@ class EpisodeStart:
         scene, episode: Habitat's ids; an episode's is unique only within its scene.
         instruction: what the agent was asked to do.
         distance_m: the geodesic distance that the data set gives, m.
-        found: what the metrics say; None where nobody could ask.
+        found: what the metrics say; None where they cannot be read before a step.
         pose: where the agent is; None where that is not known.
     """
 

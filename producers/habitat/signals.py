@@ -132,7 +132,7 @@ class EpisodeSignals:
 
     Args:
         reading: how they are read.
-        start: what the metrics say before the first step; None where nobody could ask.
+        start: what the metrics say before the first step; None where they cannot be read then.
         pose: where the agent starts; None where that is not known.
         start_distance_m: the distance that the episode's own description gives; taken where `start` has none.
 

@@ -2,8 +2,8 @@
 
 It resets by itself: where a step is `done`, its info is the finished episode's, while its observation and
 `current_episodes()` are already the next one's. So an episode is asked for its name before its first step, and its
-last pose, which nobody sees, is left out. Nothing is asked of an environment but that name: a call that fails kills
-the process of that environment. Positions come from the `gps` or `localization_sensor` observations, if there are any.
+last pose, which cannot be seen, is left out. An environment is asked for nothing but that name: a call that fails kills
+its process. Positions come from the `gps` or `localization_sensor` observations, if there are any.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -70,7 +70,7 @@ def pose_by_sensors(observation: Any) -> Pose | None:
 
 
 def clearance_m(sim: Any, position: Sequence[float], within_m: float) -> float | None:
-    """The distance to the nearest obstacle, m; None where there is no navmesh, or nobody wants to know."""
+    """The distance to the nearest obstacle, m; None where there is no navmesh, or `within_m` is 0."""
     pathfinder: Any = getattr(sim, "pathfinder", None)
     if within_m <= 0.0 or not getattr(pathfinder, "is_loaded", False):
         return None

@@ -129,7 +129,7 @@ def test_what_cannot_be_used_is_named_and_stops_nothing(toys: Path, capsys: pyte
         "taken of acme-toys": "a source of springback is called 'mqtt' already; mend the `Source` in acme-toys",
         "format of acme-toys": "a source of acme-toys is called 'toylog' already",
         "reserved of acme-toys": "a source of springback is called 'frames' already",
-        "no_magic of acme-toys": "a recording format is told by its magic, of 1 to 16 bytes; got b''",
+        "no_magic of acme-toys": "a recording format is recognised by its magic, of 1 to 16 bytes; got b''",
         "text_magic of acme-toys": "a field has a wrong type in Source(name='text'",
         "no_kind of acme-toys": "a kind out of wrapper, bridge, recording; got 'odd', 'oracle'",
         "no_place of acme-toys": "its place must be MODULE:NAME, got 'toy_parts'",
