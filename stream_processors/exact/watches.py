@@ -43,7 +43,7 @@ class StageCounts:
         wanted: next offset wanted, by partition.
         ends: end of each partition, when last asked for.
         processed_at: when the last message of each partition was done, on the monotonic clock.
-        last_processed_at: when the last message of all was done, whoever has its partition now; None before any.
+        last_processed_at: when the last message of all was done, whichever worker has its partition now; None if none.
     """
 
     events: int = 0
@@ -253,11 +253,11 @@ class PartitionClock:
         self._heard_at[partition] = now
 
     def behind(self, partition: int, now: float) -> float:
-        """How long no message has come of a partition that has some not read yet."""
+        """How long a partition with unread messages has brought none."""
         self._quiet_since.pop(partition, None)
         return now - self._heard_at.setdefault(partition, now)
 
     def at_end(self, partition: int, now: float) -> float:
-        """How long a partition that is read to its end has been seen so."""
+        """How long a partition has been seen to be read to its end."""
         self._heard_at[partition] = now
         return now - self._quiet_since.setdefault(partition, now)

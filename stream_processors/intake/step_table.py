@@ -26,7 +26,7 @@ class ArrivedFrame:
 
 @dataclass(frozen=True, slots=True)
 class TableEpisode:
-    """An episode as one frame names it: the frame's index, and the header with its task filled in."""
+    """An episode as one frame names it: the frame's index, and the header."""
 
     frame: int
     header: EpisodeHeader

@@ -161,7 +161,7 @@ def _in_order(episode: Integers, step: Integers) -> bool:
 def _settle_times(
     frames: Sequence[ArrivedFrame], counts: list[int], numbers: Numbers, frame_of: Integers
 ) -> tuple[Numbers, Flags, Integers]:
-    """Fills in the broker's time where there is none to believe, and the cycle time of those without a clock."""
+    """Fills in the broker's time where a row's own cannot be believed, and the cycle time of clockless producers."""
     broker_time_s = np.array([arrived.broker_time_s for arrived in frames], dtype=np.float64)[frame_of]
     time_s, cycle_time_s = numbers[LINE["time_s"]], numbers[LINE["cycle_time_s"]]
     clocked = plausible_times(time_s, broker_time_s)
@@ -238,4 +238,4 @@ def _checked_header(header: EpisodeHeader) -> tuple[EpisodeHeader | None, list[P
     checked = read_header(0, msgspec.to_builtins(header), faults)
     if faults:
         return None, faults
-    return msgspec.structs.replace(checked, task=checked.task or checked.episode), faults
+    return checked, faults

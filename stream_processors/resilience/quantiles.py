@@ -75,7 +75,7 @@ class QuantileSketch:
         count = len(self)
         if not count:
             return None
-        # As `quantiles.quantile`: the position is worked out here, and asked for by a rank amid it and the one before.
+        # The position is that of `quantile`, asked for by a rank half way between it and the one before.
         position = max(math.ceil(rank * count - 1e-9), 1)
         return float(self._sketch.get_quantile((position - 0.5) / count, True))
 

@@ -25,7 +25,7 @@ AGGREGATE_SCHEMA_VERSION = 1
 
 
 class AggregateState(msgspec.Struct, kw_only=True):
-    """What is known of the families of one bucket (one family, but for equal hashes)."""
+    """What is known of the families of one bucket (one family, or several of equal hashes)."""
 
     families: dict[str, FamilyState] = msgspec.field(default_factory=dict)
     schema_version: int = AGGREGATE_SCHEMA_VERSION

@@ -27,7 +27,7 @@ LEARNER_SCHEMA_VERSION = 1
 
 
 class LearnerState(msgspec.Struct, kw_only=True):
-    """What has been learned of the families of one bucket (one family, but for equal hashes)."""
+    """What has been learned of the families of one bucket (one family, or several of equal hashes)."""
 
     families: dict[str, FamilyBaseline] = msgspec.field(default_factory=dict)
     schema_version: int = LEARNER_SCHEMA_VERSION

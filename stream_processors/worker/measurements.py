@@ -13,7 +13,7 @@ from springback.stream_processors.worker.agents import Stages
 def measure_worker(
     stages: Stages, readiness: Readiness, *, baseline_cells: int, rebalances: int, now: float
 ) -> Iterator[Measurement]:
-    """All that is measured.
+    """Everything that the worker measures.
 
     Args:
         stages: of the worker.

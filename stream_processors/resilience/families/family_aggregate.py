@@ -276,7 +276,7 @@ class FamilyAggregator:
         oldest = next(iter(state.groups))
         told = []
         if state.groups[oldest].breach.end():
-            # Whoever shows the group must not show it in a breach for ever.
+            # A page that shows the group must not show it in a breach forever.
             state.changed([state.groups[oldest]], now_s)
             told = [self._told(state, family, oldest, now_s)]
         del state.groups[oldest]

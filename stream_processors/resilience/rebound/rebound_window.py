@@ -125,7 +125,7 @@ class DetectorState(msgspec.Struct):
 
 
 class UninterruptedSums(msgspec.Struct):
-    """Both detectors' sums run through a whole episode without a stop at alarms, and the largest they came to.
+    """Both detectors' sums run through a whole episode without a stop at alarms, and the largest value of each.
 
     The reference episodes' largest sums calibrate the alarm bounds of their family.
     """

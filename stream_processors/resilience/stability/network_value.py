@@ -33,7 +33,7 @@ class Layer(NamedTuple):
 class NetworkValues:
     """V(s) = mean + scale * f(s), f with tanh layers and one linear output. Implements `ValueModel`.
 
-    A mode that it was not fitted on is none of its modes (all zeros); a family that it was not fitted on has no value.
+    A mode that it was not fitted on is all zeros in its inputs; a family that it was not fitted on has no value.
 
     Args:
         families: names that the network knows.

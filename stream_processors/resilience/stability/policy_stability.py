@@ -113,7 +113,7 @@ def _complete(steps: EpisodeRows, episodes: list[TouchedEpisode], ended: Bools, 
     success = np.array([episode.outcome == "success" for episode in episodes], dtype=bool)
     reward = shaped_rewards(table[:, _JUDGED], table[:, _POTENTIAL], last, success, config)
     value_after = np.append(table[1:, _VALUE], 0.0)
-    value_after[last] = 0.0  # nothing is to be had after any end
+    value_after[last] = 0.0  # the value after any end
     residual = reward + config.discount * value_after - table[:, _VALUE]
     complete = np.ones(len(table), dtype=bool)
     complete[last] = ended

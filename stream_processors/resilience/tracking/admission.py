@@ -161,9 +161,9 @@ def _note_times(
     place_of_episode: Ints,
     agent_of_episode: list[AgentState],
 ) -> None:
-    """Follows each episode's last new step and each agent's clock, and counts the times that the broker's stand in for.
+    """Follows each episode's last new step and each agent's clock, and counts the times replaced by the broker's.
 
-    Copies do not count: a dead link that sends the same frames for ever is silence, and their times are old.
+    Copies do not count: a dead link that repeats the same frames is silence, and their times are old.
     """
     in_table_order = np.sort(taken)
     # A run ends where, read from the back, it begins.

@@ -43,7 +43,7 @@ class Batch:
 
     Attributes:
         episodes: the episodes touched, those without a row too.
-        agents: the agents that the frames speak of.
+        agents: the agents named in the frames.
         families: the names of the families; `family_of` is each episode's position in them (k,).
         mode_names: what the codes in `mode` stand for.
         grid: the bins of the anchors.
@@ -124,7 +124,7 @@ def gather(
         taken: which of them count, episode by episode and by step inside one (n,).
         places: the position of each one's episode in `episodes`, rising (n,).
         episodes: the episodes touched.
-        agents: the agents that the frames speak of.
+        agents: the agents named in the frames.
         grid: the bins of the anchors.
     """
     begins = np.flatnonzero(run_begins(places))

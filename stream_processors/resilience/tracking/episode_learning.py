@@ -169,7 +169,7 @@ def contribution(episode: OpenEpisode, last_window: Tally | None, calibrates: bo
 
 
 def _policy_part(episode: OpenEpisode, learning: LearningState) -> dict[str, Any]:
-    """Returns and stability vectors of an episode that was scored from end to end, for the cells that it teaches."""
+    """Returns and stability vectors of an episode scored from end to end, for the cells that it teaches."""
     if episode.unscored or not learning.returns.cells:
         return {}
     rows = policy_rows(learning.policy, learning.cells).copy()

@@ -73,7 +73,7 @@ def score(batch: Batch, baseline: MaterialisedBaseline) -> ScoredBatch:
 
 
 def _lost_cycles(rows: Batch, remaining: Floats, baseline: MaterialisedBaseline) -> Floats:
-    """How many more cycles than its step number the work left has cost since the scored row before. Shape: (m,)."""
+    """The steps since the scored row before, less what the work left has fallen by meanwhile. Shape: (m,)."""
     step_before, remaining_before = one_back(rows.step), one_back(remaining)
     present = rows.present
     remembered = np.array([rows.episodes[place].state.scored is not None for place in present.tolist()], dtype=bool)

@@ -108,7 +108,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
 
 
 class AgentState(msgspec.Struct, kw_only=True):
-    """One agent: its session, its open episodes, and what is needed to know old copies when they come.
+    """One agent: its session, its open episodes, and what is needed to recognise old copies.
 
     `ended` holds hashes of the current session's ended episodes, oldest first. `reported_s` is the broker's time of
     the last status; `changed` says that there is something newer to report. `step_s`, `progress_s` and `abandoned` are

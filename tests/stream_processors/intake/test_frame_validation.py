@@ -54,7 +54,7 @@ def test_what_is_left_out_takes_its_default() -> None:
     for scores in (table.judge_goal, table.judge_rationality, table.judge_efficiency, table.cycle_time_s):
         assert np.isnan(scores).all()
     assert [table.mode_names[code] for code in table.mode] == ["run"]
-    assert table.episodes[0].header.task == "1"
+    assert table.episodes[0].header.traits().task == "1"
     assert table.time_s.tolist() == [NOW]
     assert table.clocked.tolist() == [False]
 
