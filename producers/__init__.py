@@ -1,1 +1,1 @@
-"""Where step events come from: the wire contract, the emitter and one module per source."""
+"""Where step events come from: the wire contract, the emitter, and a room for each kind of source."""

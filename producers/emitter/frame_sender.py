@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import deque
 from functools import partial
 
 import msgspec
@@ -10,12 +11,11 @@ import msgspec
 from springback.producers.contract.codec import encode_msgpack
 from springback.producers.emitter.delivery import FramesUnderWay
 from springback.producers.emitter.publishers import FramePublisher
-from springback.producers.emitter.step_buffer import (
+from springback.producers.emitter.reports import (
     Report,
     ReportedBatch,
     ReportedEnd,
     ReportedStep,
-    StepBuffer,
     build_frame,
     steps_and_ends,
 )
@@ -207,3 +207,92 @@ class FrameSender:
         else:
             self._steps_dropped += steps
             self._ends_dropped += ends
+
+
+class StepBuffer:
+    """What an emitter holds, bounded: when it is full the newest steps are refused. It has no lock of its own.
+
+    A report is held until the frame that it went into is done with. Ends have a reserve of their own, as each of them
+    closes an episode that would otherwise stay open for long.
+
+    Args:
+        max_steps: how many steps are held at most, those in frames on their way among them.
+        max_ends: the same for ends.
+    """
+
+    def __init__(self, max_steps: int, max_ends: int) -> None:
+        self._max_steps = max_steps
+        self._max_ends = max_ends
+        self._waiting: deque[Report] = deque()
+        self.waiting_steps = 0
+        self.steps = 0
+        self.ends = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether anything waits for a frame."""
+        return bool(self._waiting)
+
+    @property
+    def empty(self) -> bool:
+        """Whether everything that was taken in is done with."""
+        return not (self.steps or self.ends)
+
+    def add_step(self, report: ReportedStep) -> bool:
+        """Takes a step in, if there is room."""
+        if self.steps >= self._max_steps:
+            return False
+        self._waiting.append(report)
+        self.waiting_steps += 1
+        self.steps += 1
+        return True
+
+    def add_end(self, report: ReportedEnd) -> bool:
+        """Takes an end in, if there is room."""
+        if self.ends >= self._max_ends:
+            return False
+        self._waiting.append(report)
+        self.ends += 1
+        return True
+
+    def add_batch(self, batch: ReportedBatch) -> tuple[int, int]:
+        """Takes a batch in, its steps and its ends each as a whole if there is room; how many of them found none."""
+        steps, ends = steps_and_ends(batch)
+        refused_steps = steps if self.steps + steps > self._max_steps else 0
+        refused_ends = ends if self.ends + ends > self._max_ends else 0
+        kept = ReportedBatch(batch.headers, {} if refused_steps else batch.steps, () if refused_ends else batch.ends)
+        if kept.steps or kept.ends:
+            self._waiting.append(kept)
+            self.waiting_steps += steps - refused_steps
+            self.steps += steps - refused_steps
+            self.ends += ends - refused_ends
+        return refused_steps, refused_ends
+
+    def take(self, most_steps: int) -> list[Report]:
+        """The oldest reports for a frame of so many steps, with the ends that follow them at once; or one batch."""
+        taken: list[Report] = []
+        room = most_steps
+        while self._waiting and not isinstance(self._waiting[0], ReportedBatch):
+            if not room and isinstance(self._waiting[0], ReportedStep):
+                break
+            report = self._waiting.popleft()
+            room -= isinstance(report, ReportedStep)
+            taken.append(report)
+        self.waiting_steps -= most_steps - room
+        if self._waiting and not taken:
+            batch = self._waiting.popleft()
+            self.waiting_steps -= steps_and_ends(batch)[0]
+            taken.append(batch)
+        return taken
+
+    def release(self, steps: int, ends: int) -> None:
+        """Makes room again: what was taken is done with."""
+        self.steps -= steps
+        self.ends -= ends
+
+    def clear(self) -> tuple[int, int]:
+        """Gives up all that is held; how many steps and ends that is."""
+        given_up = self.steps, self.ends
+        self._waiting.clear()
+        self.waiting_steps = self.steps = self.ends = 0
+        return given_up

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from springback.producers.contract.frame import MAX_IDENTIFIER, EpisodeEnd, EpisodeHeader, StepColumn
 from springback.producers.emitter.frame_sender import EmitterReport, FrameSender
 from springback.producers.emitter.publishers import FramePublisher
+from springback.producers.emitter.reports import ReportedBatch, ReportedEnd, ReportedStep
 from springback.producers.emitter.signal_checks import (
     checked_columns,
     checked_header,
@@ -42,7 +43,6 @@ from springback.producers.emitter.signal_checks import (
     checked_text,
     rows_of,
 )
-from springback.producers.emitter.step_buffer import ReportedBatch, ReportedEnd, ReportedStep
 from springback.producers.errors import EmitterStateError, SignalError
 
 MOST_TOGETHER = 1024

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from springback.producers.contract.columns import COLUMN_BY_NAME
 from springback.producers.contract.frame import EpisodeHeader, NavigationOutcome
+from springback.producers.emitter.reports import ReportedEnd, ReportedStep
 from springback.producers.emitter.signal_checks import checked_header, checked_outcome
-from springback.producers.emitter.step_buffer import ReportedEnd, ReportedStep
 from springback.producers.errors import SignalError
 from springback.producers.mapping.clocks import SessionClock
 from springback.producers.mapping.paths import MISSING, FieldPath

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from springback.producers.contract.frame import MAX_IDENTIFIER
-from springback.producers.emitter.step_buffer import ReportedEnd, ReportedStep
+from springback.producers.emitter.reports import ReportedEnd, ReportedStep
 from springback.producers.mapping.agent_episodes import AgentEpisodes
 from springback.producers.mapping.clocks import ReorderBuffer
 from springback.producers.mapping.paths import MISSING

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from springback.producers.emitter.publishers import FramePublisher, OnDone
-from springback.producers.emitter.step_buffer import ReportedEnd, ReportedStep
+from springback.producers.emitter.reports import ReportedEnd, ReportedStep
 from springback.producers.emitter.step_emitter import EpisodeHandle, StepEmitter, new_session
 from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport, SessionClosed
 from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage

@@ -20,7 +20,7 @@ from typing import IO, Final, cast
 
 from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame, encode_json
 from springback.producers.contract.frame import StepFrame
-from springback.producers.emitter.step_buffer import Report, ReportedStep, build_frame
+from springback.producers.emitter.reports import Report, ReportedStep, build_frame
 from springback.producers.errors import MappingError
 from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport, SessionClosed
 from springback.producers.mapping.signal_mapping import SignalMapping

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from springback.producers.emitter.step_buffer import ReportedEnd, ReportedStep
+from springback.producers.emitter.reports import ReportedEnd, ReportedStep
 from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport
 from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping
 

@@ -3,7 +3,7 @@
 import math
 
 from springback.producers.contract.frame import NavigationOutcome
-from springback.producers.emitter.step_buffer import ReportedEnd
+from springback.producers.emitter.reports import ReportedEnd
 from tests.producers.mapping.mapped_play import EVENTS, GAPS, Play, pose
 
 ORDERS = """

@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from springback.producers.emitter.step_buffer import ReportedStep, build_frame
+from springback.producers.emitter.reports import ReportedStep, build_frame
 from springback.producers.mapping.assembler import EpisodeAssembler, SessionClosed
 from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping
 from springback.stream_processors.intake.step_table import ArrivedFrame

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from springback.producers.emitter.step_buffer import ReportedEnd
+from springback.producers.emitter.reports import ReportedEnd
 from springback.producers.mapping.assembler import EpisodeAssembler, SessionClosed
 from springback.producers.mapping.clocks import MOST_HELD, ReorderBuffer
 from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping

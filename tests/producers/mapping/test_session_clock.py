@@ -1,6 +1,6 @@
 """Messages without a time of their own, before the first that has one."""
 
-from springback.producers.emitter.step_buffer import ReportedStep
+from springback.producers.emitter.reports import ReportedStep
 from springback.producers.mapping.assembler import EpisodeAssembler
 from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping
 

@@ -1,0 +1,103 @@
+"""Reported steps and ends, one by one or in batches, and the step frame that they become."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from springback.producers.contract.columns import ABSENT, STEP_COLUMNS
+from springback.producers.contract.frame import (
+    EpisodeEnd,
+    EpisodeHeader,
+    NavigationOutcome,
+    Outcome,
+    StepColumn,
+    StepFrame,
+    TextColumn,
+)
+
+
+class ReportedStep(NamedTuple):
+    """A step as an agent reported it; `signals` holds what was given, `time_s` and `progress` among it."""
+
+    header: EpisodeHeader
+    step: int
+    signals: dict[str, Any]
+
+
+class ReportedEnd(NamedTuple):
+    """An episode's end as it was reported."""
+
+    header: EpisodeHeader
+    outcome: Outcome
+    time_s: float
+    navigation: NavigationOutcome | None
+
+
+class ReportedBatch(NamedTuple):
+    """Steps that several episodes took together, and the ends among them: a frame of its own, in columns already.
+
+    `steps["episode"]` and the ends index `headers`.
+    """
+
+    headers: tuple[EpisodeHeader, ...]
+    steps: dict[str, StepColumn]
+    ends: tuple[EpisodeEnd, ...]
+
+
+Report = ReportedStep | ReportedEnd | ReportedBatch
+
+
+def steps_and_ends(report: Report) -> tuple[int, int]:
+    """How many steps and how many ends a report holds."""
+    if isinstance(report, ReportedBatch):
+        return len(report.steps["episode"]) if report.steps else 0, len(report.ends)
+    return (0, 1) if isinstance(report, ReportedEnd) else (1, 0)
+
+
+def build_frame(producer: str, session: str, reports: Sequence[Report]) -> StepFrame:
+    """The frame of these reports, in their order; a batch comes alone. A signal that no step has makes no column."""
+    if isinstance(reports[0], ReportedBatch):
+        batch = reports[0]
+        return StepFrame(producer=producer, session=session, episodes=batch.headers, steps=batch.steps, ends=batch.ends)
+    return _gathered(producer, session, [report for report in reports if not isinstance(report, ReportedBatch)])
+
+
+def _gathered(producer: str, session: str, reports: Sequence[ReportedStep | ReportedEnd]) -> StepFrame:
+    places: dict[int, int] = {}
+    headers: list[EpisodeHeader] = []
+    for report in reports:
+        if id(report.header) not in places:
+            places[id(report.header)] = len(headers)
+            headers.append(report.header)
+    steps = [report for report in reports if isinstance(report, ReportedStep)]
+    ends = [report for report in reports if isinstance(report, ReportedEnd)]
+    return StepFrame(
+        producer=producer,
+        session=session,
+        episodes=tuple(headers),
+        steps=_columns(steps, [places[id(step.header)] for step in steps]) if steps else {},
+        ends=tuple(
+            EpisodeEnd(
+                episode=places[id(end.header)], outcome=end.outcome, time_s=end.time_s, navigation=end.navigation
+            )
+            for end in ends
+        ),
+    )
+
+
+def _columns(steps: list[ReportedStep], episodes: list[int]) -> dict[str, StepColumn]:
+    columns: dict[str, StepColumn] = {
+        "episode": np.array(episodes, dtype=np.int64),
+        "step": np.array([step.step for step in steps], dtype=np.int64),
+    }
+    given = set().union(*[step.signals for step in steps])
+    for spec in STEP_COLUMNS:
+        if spec.name not in given:
+            continue
+        if spec.kind == "text":
+            columns[spec.name] = TextColumn.of([step.signals.get(spec.name, str(spec.default)) for step in steps])
+        else:
+            cells = [step.signals.get(spec.name, ABSENT) for step in steps]
+            columns[spec.name] = np.array(cells, dtype=np.float64)
+    return columns
