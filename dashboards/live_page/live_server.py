@@ -75,14 +75,14 @@ async def serve_live_page(
     Raises:
         CertificateError: the certificate or its key cannot be used.
     """
-    if tls is not None:
-        tls_context(*tls)  # the server reads them again, and would ask for a password
-    if password is not None and tls is None and not is_loopback(listening.getsockname()[0]):
-        _log.warning("Whoever listens on the network can read the page and its password; give a certificate too.")
-    sink = LiveSink(FleetView(times=times))
-    LivePages(sink, settings.kafka.bootstrap, settings.resilience.window).register()
-    address = page_url(listening, "http" if tls is None else "https")
     with listening:
+        if tls is not None:
+            tls_context(*tls)  # the server reads them again, and would ask for a password
+        if password is not None and tls is None and not is_loopback(listening.getsockname()[0]):
+            _log.warning("Whoever listens on the network can read the page and its password; give a certificate too.")
+        sink = LiveSink(FleetView(times=times))
+        LivePages(sink, settings.kafka.bootstrap, settings.resilience.window).register()
+        address = page_url(listening, "http" if tls is None else "https")
         server = _server(password, tls)
         reading = run_on_own_thread(lambda: _read(sink, settings), "springback-reader")
         try:

@@ -71,7 +71,7 @@ def mixed(data: st.DataObject, partitions: Partitions) -> list[Reading]:
     return readings + readings[again:]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data(), now_s=st.sampled_from([1020.0, 1075.0, 1400.0, 2000.0, 100_000.0]))
 def test_two_exporters_and_a_restarted_one_show_the_same(
     window: Make, begun: Make, summary: Make, status: Make, running: Make, data: st.DataObject, now_s: float

@@ -10,16 +10,19 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from springback.deploy.local_stack import SPRINGBACK
+from springback.deploy.cli import main
+from springback.stream_processors.service import run as run_module
 from tests.dashboards.live_page.live_process import LiveProcess
 from tests.sinks.certificates import self_signed
 
 OpenPage = Callable[..., Page]
+Live = Callable[..., "Ended"]
 
 PASSWORD = "horse battery <staple> \N{LATIN SMALL LETTER E WITH ACUTE}"
 DEADLINE_S = 60.0
@@ -64,6 +67,7 @@ def ask(
         connection.close()
 
 
+@pytest.mark.browser
 def test_whoever_has_no_password_sees_nothing(guarded: LiveProcess, open_page: OpenPage) -> None:
     for path in ("/", "/pipeline", "/agent/00", "/live_style.css", "/_nicegui/auto/anything", "//login"):
         status, headers = ask(guarded, path)
@@ -94,6 +98,7 @@ def test_whoever_has_no_password_sees_nothing(guarded: LiveProcess, open_page: O
     assert ask(guarded, "/", headers={"Cookie": f"springback_login={cookie['value']}"})[0] == 303
 
 
+@pytest.mark.browser
 def test_no_other_site_reads_the_page_through_a_browser(unguarded: LiveProcess) -> None:
     host = f"127.0.0.1:{unguarded.port}"
     status, headers = ask(unguarded)
@@ -107,6 +112,7 @@ def test_no_other_site_reads_the_page_through_a_browser(unguarded: LiveProcess) 
     assert ask(unguarded, headers={"Host": f"localhost:{unguarded.port}"})[0] == 200
 
 
+@pytest.mark.browser
 def test_with_a_certificate_the_page_is_served_over_tls(tmp_path: Path) -> None:
     certificate, key = self_signed(tmp_path)
     options = ("--tls-cert", str(certificate), "--tls-key", str(key))
@@ -120,40 +126,50 @@ def test_with_a_certificate_the_page_is_served_over_tls(tmp_path: Path) -> None:
                 assert connection.getresponse().status == expected
 
 
-def test_a_certificate_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_used_is_told(tmp_path: Path, springback_live: Live) -> None:
     (tmp_path / "cert.pem").write_text("none")
     refused = springback_live("--port", "0", "--tls-cert", str(tmp_path / "cert.pem"))
-    assert refused.returncode == 2
+    assert refused.code == 2
     assert "Expected two PEM files" in refused.stderr.splitlines()[-1]
     lonely = springback_live("--port", "0", "--tls-key", str(tmp_path / "cert.pem"))
-    assert lonely.returncode == 2
+    assert lonely.code == 2
     assert "--tls-cert" in lonely.stderr
 
 
-def springback_live(*options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*SPRINGBACK, "live", *options], capture_output=True, text=True, timeout=DEADLINE_S, check=False
-    )
+class Ended(NamedTuple):
+    code: int
+    stderr: str
 
 
-def test_beyond_this_machine_a_password_is_demanded(tmp_path: Path) -> None:
+@pytest.fixture
+def springback_live(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Live:
+    """Runs `springback live`, which shall refuse to serve, in this process; the log stays the tests'."""
+    monkeypatch.setattr(run_module, "configure_logging", lambda: None)
+
+    def run(*options: str) -> Ended:
+        return Ended(main(["live", *options]), capsys.readouterr().err)
+
+    return run
+
+
+def test_beyond_this_machine_a_password_is_demanded(tmp_path: Path, springback_live: Live) -> None:
     refused = springback_live("--host", "0.0.0.0", "--port", "0")
-    assert refused.returncode == 2
+    assert refused.code == 2
     assert refused.stderr.splitlines()[-1].startswith("springback: Other machines could see the live page at 0.0.0.0: ")
     assert "--password-file" in refused.stderr
     empty = tmp_path / "empty"
     empty.write_text("\n")
     for file, why in ((empty, "is empty"), (tmp_path / "none", "No such file")):
         refused = springback_live("--host", "0.0.0.0", "--port", "0", "--password-file", str(file))
-        assert refused.returncode == 2
+        assert refused.code == 2
         assert why in refused.stderr
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_that_is_taken_is_told(springback_live: Live) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = springback_live("--port", str(port))
-    assert refused.returncode == 1
+    assert refused.code == 1
     told = f"springback: The live page cannot be served at 127.0.0.1:{port} (Address already in use). Choose another"
     assert refused.stderr.splitlines()[-1].startswith(told)
 

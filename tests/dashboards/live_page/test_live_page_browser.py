@@ -14,7 +14,7 @@ from springback.sinks.fleet.labels import clean_label_value
 from tests.dashboards.live_page.fake_fleet import ReadingSender, family, status, summary, window
 from tests.dashboards.live_page.live_process import LiveProcess
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.browser]
 OpenPage = Callable[..., Page]
 
 expect.set_options(timeout=20_000)

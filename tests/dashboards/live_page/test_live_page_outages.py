@@ -14,6 +14,7 @@ from springback.stream_processors.topics import declare_topics
 from tests.dashboards.live_page.fake_fleet import ReadingSender, run_apart, status
 from tests.dashboards.live_page.live_process import LiveProcess
 
+pytestmark = pytest.mark.browser
 OpenPage = Callable[..., Page]
 
 AWAY_MS = 40_000

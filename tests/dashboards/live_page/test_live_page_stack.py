@@ -11,7 +11,7 @@ from springback.deploy.local_stack import LocalStack
 from springback.producers.emitter.kafka_publisher import KafkaPublisher
 from springback.producers.emitter.step_emitter import EpisodeHandle, StepEmitter
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.browser]
 
 PATIENCE_MS = 40_000
 STEPS = 30

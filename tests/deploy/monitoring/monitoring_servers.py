@@ -61,9 +61,10 @@ class PrometheusServer(MonitoringServer):
             "--enable-feature=exemplar-storage",
         )
 
-    def query(self, expression: str) -> list[Sample]:
-        """The instant vector (or the scalar, as a sample without labels) that the expression has now."""
-        data = self.api("/api/v1/query", query=expression)["data"]
+    def query(self, expression: str, at_s: float | None = None) -> list[Sample]:
+        """The instant vector (or the scalar, as a sample without labels) that the expression has at a time, or now."""
+        when = {} if at_s is None else {"time": f"{at_s:.3f}"}
+        data = self.api("/api/v1/query", query=expression, **when)["data"]
         if data["resultType"] == "scalar":
             return [Sample({}, float(data["result"][1]))]
         return [Sample(sample["metric"], float(sample["value"][1])) for sample in data["result"]]

@@ -86,6 +86,7 @@ def prometheus(zoo: CollectorRegistry, tmp_path: Path) -> Iterator[PrometheusSer
             yield server
 
 
+@pytest.mark.broker
 def test_a_real_prometheus_reads_it_over_tls_with_a_password(prometheus: PrometheusServer) -> None:
     prometheus.wait_until(lambda: bool(prometheus.query("up == 1")), DEADLINE_S, "a page that could be scraped")
     prometheus.wait_until(lambda: bool(prometheus.query("springback_agents")), DEADLINE_S, "agents")
