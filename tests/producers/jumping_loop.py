@@ -3,7 +3,9 @@
 import asyncio
 import selectors
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 LOOK_S = 0.01
 """How long it looks for events before time jumps: what was written to a socket may take that long on a busy machine."""
@@ -31,7 +33,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         return self._jumping.now_s
 
 
-def run_jumping(main: Coroutine[Any, Any, Any]) -> Any:
+def run_jumping(main: Coroutine[Any, Any, T]) -> T:
     """Runs like `asyncio.run`, on a `JumpingLoop`."""
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         return runner.run(main)

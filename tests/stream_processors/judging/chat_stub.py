@@ -125,22 +125,10 @@ async def chat_stub(answer: Answer) -> AsyncIterator[ChatStub]:
                 await writer.wait_closed()
 
 
-class LoopClock:
-    """The running loop's clock, which can be put ahead: what is due later is due at once."""
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._real, self.ahead_s = loop.time, 0.0
-        loop.time = self  # type: ignore[method-assign]
-
-    def __call__(self) -> float:
-        return self._real() + self.ahead_s
-
-
 def settings_of(base_url: str, **changes: Any) -> JudgeSettings:
-    """Settings under which no pause takes long, and no timeout strikes unless it is the point."""
-    patient = {"deadline_s": 30.0, "call_timeout_s": 20.0, "backoff_s": 0.01, "calls_per_minute": 100_000, "retries": 0}
-    return JudgeSettings(base_url=base_url, model="stub", **(patient | changes))
+    """Settings under which nothing takes long."""
+    quick = {"deadline_s": 2.0, "call_timeout_s": 1.0, "backoff_s": 0.01, "calls_per_minute": 100_000, "retries": 0}
+    return JudgeSettings(base_url=base_url, model="stub", **(quick | changes))
 
 
 def request_of(count: int = 2, **changes: Any) -> JudgeRequest:
