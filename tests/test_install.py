@@ -13,12 +13,16 @@ import sysconfig
 import time
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from springback.deploy.broker_process import free_port
+from springback.producers.emitter.kafka_publisher import KafkaPublisher
+from springback.sinks.sink_runner import ReadingTopics
+from springback.stream_processors.resilience.readings import encode_reading
+from tests.dashboards.live_page.fake_fleet import summary
 from tests.house import DATA, ROOT
 
 # Only a part of it starts a broker; but building and installing is nothing for the inner loop either.
@@ -162,6 +166,7 @@ def test_an_agent_reports_next_to_folders_of_the_same_names(installed: Installat
     assert "transportation" in installed.springback("evaluate", "own.frames.jsonl")
 
 
+@pytest.mark.parametrize("installed", ["wheel"], indirect=True)
 def test_the_command_line_runs_next_to_folders_of_the_same_names(installed: Installation) -> None:
     assert re.fullmatch(r"springback \d+\.\d+\.\d+\S*\n", installed.springback("--version"))
     assert installed.python("-m", "springback", "--version") == installed.springback("--version")
@@ -171,51 +176,50 @@ def test_the_command_line_runs_next_to_folders_of_the_same_names(installed: Inst
     assert "greedy-geodesic" in installed.springback("evaluate", str(recording))
 
 
+@pytest.mark.parametrize("installed", ["wheel"], indirect=True)
 def test_the_files_that_are_copied_out_came_along(installed: Installation) -> None:
     installed.springback("alerts", "export", "monitoring")
     assert (installed.folder / "monitoring" / "runbook.md").is_file()
 
 
-@pytest.fixture
-def stack(installed: Installation) -> Iterator[tuple[str, str]]:
-    """Addresses of the broker and of the metrics of `springback up`."""
-    log, port = installed.folder / "up.log", free_port()
-    with log.open("w") as out:
-        up = subprocess.Popen(
-            [str(installed.bin / "springback"), "up", "--metrics-port", str(port)],
-            cwd=installed.folder,
-            env=environment(installed.folder),
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        yield found_in(log, up, r"^Kafka: +(\S+)$"), found_in(log, up, r"^Metrics: +(\S+)$")
-        up.send_signal(signal.SIGINT)
-        assert up.wait(DEADLINE_S) == 0
-    finally:
-        up.kill()
-        up.wait()
-
-
-def found_in(log: Path, process: subprocess.Popen[bytes], pattern: str) -> str:
+def read_until(pattern: str, read: Callable[[], str], process: subprocess.Popen[bytes] | None = None) -> str:
+    """What a pattern finds, once it finds something; `process` is to run until then."""
     deadline_s = time.monotonic() + DEADLINE_S
-    while not (found := re.search(pattern, log.read_text(), re.MULTILINE)):
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline_s, log.read_text()
+    while not (found := re.search(pattern, read(), re.MULTILINE)):
+        assert process is None or process.poll() is None, read()
+        assert time.monotonic() < deadline_s, read()
         time.sleep(0.05)
     return found[1]
 
 
-def test_a_worker_counts_what_the_agent_sends(installed: Installation, stack: tuple[str, str]) -> None:
-    broker, metrics = stack
-    assert installed.python("agent.py", SPRINGBACK_BROKER=broker) == "40\n"
-    deadline_s = time.monotonic() + DEADLINE_S
-    while True:
-        page = run(["curl", "--silent", metrics], installed.folder)
-        if re.search(r'^springback_steps_total\{family="transportation".*\} 40.0$', page, re.MULTILINE):
-            return
-        assert time.monotonic() < deadline_s, page
-        time.sleep(0.1)
+@contextmanager
+def service(installation: Installation, *arguments: str) -> Iterator[Callable[[str], str]]:
+    """A command that runs until Ctrl-C; what is given tells what stands in its output after a word."""
+    log = installation.folder / f"{arguments[0]}.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [str(installation.bin / "springback"), *arguments],
+            cwd=installation.folder,
+            env=environment(installation.folder),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield lambda word: read_until(rf"^{word} +(\S+)$", log.read_text, process)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(DEADLINE_S) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_worker_counts_what_the_agent_sends(installed: Installation) -> None:
+    with service(installed, "up") as printed:
+        assert installed.python("agent.py", SPRINGBACK_BROKER=printed("Kafka:")) == "40\n"
+        read_until(
+            r'^springback_steps_total\{family="transportation".*\} (40.0)$',
+            lambda: run(["curl", "--silent", printed("Metrics:")], installed.folder),
+        )
 
 
 TOY_LOG = """TOYLOG 1
@@ -248,6 +252,7 @@ def extended(archives: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 def test_what_a_third_party_adds_is_listed(extended: Installation) -> None:
     said = extended.springback("sources")
     assert re.search(r"toylog .*recording .*acme-toys .*logs of toys", said)
+    assert "Sinks: prometheus (springback), lines (acme-toys)" in said
     assert "Value models: anchor (springback), hopeful (acme-toys)" in said
 
 
@@ -256,3 +261,17 @@ def test_a_third_partys_format_and_value_model_are_used(extended: Installation) 
     (extended.folder / "toys.toml").write_text(TOY_MAPPING)
     said = extended.springback("evaluate", "--mapping", "toys.toml", "--value-model", "hopeful", "run.toylog")
     assert "toys" in said
+
+
+def test_a_third_partys_sink_is_used(extended: Installation, embedded_broker: str) -> None:
+    kafka = ("--broker", embedded_broker, "--prefix", "toys.")
+    extended.springback("topics", *kafka)
+    publisher = KafkaPublisher(embedded_broker, ReadingTopics.of_prefix("toys.").summaries)
+    for _ in range(2):
+        publisher.publish(b"robot-7", encode_reading(summary("robot-7")), lambda error: None)
+    publisher.flush(DEADLINE_S)
+    publisher.close()
+    lines = extended.folder / "episodes.txt"
+    with service(extended, "export", *kafka, "--port", "0", "--sink", "lines", "--sink-option", f"lines.path={lines}"):
+        read_until("^(.+)$", lambda: lines.read_text() if lines.exists() else "")
+    assert lines.read_text() == "navigation success\n"

@@ -32,7 +32,7 @@ class DemoAgent:
     queue: deque[PlannedEpisode] = field(default_factory=deque)
 
     def start(self, planned: PlannedEpisode) -> None:
-        """Begin an episode."""
+        """Begins an episode."""
         self.steps = play(
             planned.task,
             self.emitter,
@@ -45,13 +45,13 @@ class DemoAgent:
         self.played += 1
 
     def stop(self) -> None:
-        """Break off the episode under way, if there is one: it ends as aborted."""
+        """Breaks off the episode under way, if there is one: it ends as aborted."""
         if self.steps is not None:
             self.steps.close()
 
 
 def run_babyai(demo: DemoRun, episodes: int, seed: int, steps_per_second: float) -> None:
-    """Play it all, and wait until the pipeline has found every episode's end.
+    """Plays all episodes, and waits until the pipeline has found the end of each.
 
     Args:
         demo: the pipeline.
@@ -60,7 +60,7 @@ def run_babyai(demo: DemoRun, episodes: int, seed: int, steps_per_second: float)
         steps_per_second: of all agents together.
 
     Raises:
-        DemoError: no baseline came about, or readings are missing at the end.
+        DemoError: a family got no baseline, or readings are missing at the end.
     """
     with ExitStack() as emitters:
         _learn(demo, _agents(demo, emitters), seed + 1, steps_per_second)
@@ -87,7 +87,7 @@ def _agents(demo: DemoRun, emitters: ExitStack) -> list[DemoAgent]:
 def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: float) -> None:
     """Clean episodes until every family's alarm bounds are calibrated.
 
-    A family is there once so many of its reference successes have been scored from end to end by its baseline.
+    A family is ready once that many of its reference successes have been scored from end to end by its baseline.
     """
     config: BaselineConfig = demo.settings.resilience.baseline
     needed = config.calibration_episodes
@@ -153,7 +153,7 @@ def _play(
     show: Callable[[], None],
     steps_per_second: float,
 ) -> None:
-    """Let all agents take a step in turn, at the pace given, until no episode is left; then send what is buffered."""
+    """Lets all agents step in turn, at the given pace, until no episode is left; then sends what is buffered."""
     playing = list(agents)
     round_s = len(agents) / steps_per_second
     due_s = time.monotonic()

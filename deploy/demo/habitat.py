@@ -16,7 +16,7 @@ TWINS_S = 45.0
 
 
 def run_habitat(demo: DemoRun, seconds: float = TWINS_S) -> None:
-    """Replay the bundled recording, and wait until the pipeline has found every episode's end.
+    """Replays the bundled recording, and waits until the pipeline has found every episode's end.
 
     Args:
         demo: the pipeline.
@@ -39,7 +39,7 @@ def _clean(file: Path) -> Iterator[RecordedFrame]:
 def _replay(
     demo: DemoRun, frames: Callable[[], Iterator[RecordedFrame]], seconds: float, name: str, detail: str
 ) -> set[str]:
-    """Replay frames as a session of their own. Returns the sessions that they were sent as."""
+    """Replays frames as a session of their own, and returns the sessions that they were sent as."""
     recorded = sorted(frames(), key=_time_s)  # one house after the other in the file, side by side here
     recorded_s = _time_s(recorded[-1]) - _time_s(recorded[0])
     ends = sum(len(r.frame.ends) for r in recorded)

@@ -1,4 +1,4 @@
-"""What every demo has: the stack, the readings that come out of it, progress, and a table at the end."""
+"""What the demos have in common: the stack, the readings that come out of it, progress, and a table at the end."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from springback.stream_processors.topics import STEPS, topic_name
 EXTERNAL_PREFIX = "springback-demo."
 """Begins the topics' names on a broker that is not our own, so that a demo stays out of real data."""
 
-_ARRIVAL_TIMEOUT_S = 30.0
+_ARRIVAL_TIMEOUT_S = 120.0  # far above what a busy machine takes
 _POLL_S = 0.1
 
 
@@ -37,7 +37,7 @@ class DemoRun:
     Attributes:
         stack: the pipeline.
         readings: what has come out of it.
-        console: where it tells what it does.
+        console: where it says what it does.
         sessions: the producers' sessions of the part that counts for the table.
     """
 
@@ -59,15 +59,15 @@ class DemoRun:
         return KafkaPublisher(self.stack.broker_address, topic, **self.settings.kafka.client_options())
 
     def check(self) -> None:
-        """Raise if a part of the pipeline has died."""
+        """Raises an error if a part of the pipeline has died."""
         self.stack.check()
         self.reader.check()
 
     def wait_for(self, arrived: Callable[[], int], expected: int, what: str) -> None:
-        """Wait until so many have arrived.
+        """Waits until so many have arrived.
 
         Raises:
-            DemoError: they do not come.
+            DemoError: they do not arrive in time.
         """
         deadline = time.monotonic() + _ARRIVAL_TIMEOUT_S
         while (count := arrived()) < expected:
@@ -86,7 +86,7 @@ class DemoRun:
         return family_table(self.summaries(self.sessions), windows)
 
     def show(self, table: list[FamilyRow], title: str) -> None:
-        """Print the table and where the metrics were: they end with the demo."""
+        """Prints the table, and where the metrics were: they end with the demo."""
         self.console.print()
         self.console.print(family_table_view(table, title))
         counted = len(self.summaries(self.sessions))

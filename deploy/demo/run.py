@@ -31,12 +31,12 @@ def run_demo(
     live_port: int = 0,
     settings: WorkerSettings | None = None,
 ) -> list[FamilyRow]:
-    """Run it to its end.
+    """Runs a demo to its end.
 
     Args:
         source: simulated BabyAI agents, or recorded Habitat episodes.
         broker: `embedded`, `kafka`, or HOST:PORT of one that runs.
-        console: where to tell what happens.
+        console: where to say what happens.
         episodes: per family and stress, of the simulated agents.
         seed: of the simulated agents' tasks.
         steps_per_second: of all simulated agents together; the default is slow enough to watch. Recorded ones are sent

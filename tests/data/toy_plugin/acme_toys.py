@@ -1,7 +1,8 @@
-"""A third party's package: a source (the recording format TOYLOG) and a value model (Hopeful), as small as can be."""
+"""A third party's package: a source (a recording format), a sink and a value model, as small as can be."""
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,8 @@ import numpy.typing as npt
 from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import OpenRecording
 from springback.producers.sources import Source
+from springback.sinks.sink import DeadLetter
+from springback.stream_processors.resilience.readings import EpisodeSummary, Reading
 from springback.stream_processors.resilience.stability.value_function import StateFeatures
 
 TOYLOG = Source("toylog", "recording", "acme_toys:read_messages", None, "", "logs of toys", magic=b"TOYLOG")
@@ -21,6 +24,37 @@ def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
         record = json.loads(line)
         if recording.wants(""):
             yield TimedMessage("", record["time"], record)
+
+
+class LinesSink:
+    """Writes a line for each episode that has ended.
+
+    Args:
+        path: the file.
+    """
+
+    name = "lines"
+
+    def __init__(self, path: str) -> None:
+        self._file = Path(path).open("a", encoding="utf-8")
+        self._seen: set[object] = set()
+
+    def write(self, reading: Reading) -> None:
+        """Takes a reading, which may come more than once."""
+        if isinstance(reading, EpisodeSummary) and reading.identity not in self._seen:
+            self._seen.add(reading.identity)
+            self._file.write(f"{reading.traits.family} {reading.outcome}\n")
+
+    def write_dead_letter(self, letter: DeadLetter) -> None:
+        """Leaves out what could not be used."""
+
+    def flush(self) -> None:
+        """Brings the lines to the file."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
 
 
 class Hopeful:
