@@ -3,7 +3,7 @@
 import asyncio
 import json
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiokafka  # type: ignore[import-untyped]
 import msgspec
@@ -11,11 +11,12 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete  # type: ignore[import-untyped]
 
 from springback.stream_processors.topics import STEPS
+from tests.stream_processors.conftest import DEADLINE_S, until, wait_until
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Stream
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.kafka
 
 
 def a_frame(step: int) -> bytes:
@@ -71,21 +72,19 @@ async def wait_for_commit(stream: "Stream", place: aiokafka.TopicPartition, offs
     admin = AIOKafkaAdminClient(bootstrap_servers=stream.address)
     await admin.start()
     try:
-        async with asyncio.timeout(20):
-            while (await admin.list_consumer_group_offsets(stream.prefix + "springback"))[place].offset != offset:
-                await asyncio.sleep(0.2)
+
+        async def committed() -> bool:
+            offsets = await admin.list_consumer_group_offsets(stream.prefix + "springback")
+            return bool(offsets[place].offset == offset)
+
+        await until(committed, f"offset {offset} is committed")
     finally:
         await admin.close()
 
 
 def wait_for(health: str, **wanted: int) -> None:
-    async def counts() -> dict[str, Any]:
-        with urllib.request.urlopen(health + "live", timeout=5) as answer:
-            return dict(json.load(answer)["stages"]["track_steps"])
+    def counted() -> bool:
+        with urllib.request.urlopen(health + "live", timeout=DEADLINE_S) as answer:
+            return bool(wanted.items() <= json.load(answer)["stages"]["track_steps"].items())
 
-    async def scenario() -> None:
-        async with asyncio.timeout(30):
-            while not wanted.items() <= (await counts()).items():
-                await asyncio.sleep(0.1)
-
-    asyncio.run(scenario())
+    wait_until(counted, f"the stage has counted {wanted}")

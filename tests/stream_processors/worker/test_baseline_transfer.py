@@ -17,11 +17,12 @@ from springback.stream_processors.resilience.baseline.stage_baseline import Fami
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 from springback.stream_processors.worker.baselines import export_baseline, import_baseline
+from tests.stream_processors.conftest import DEADLINE_S, until
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Recorded, Stream
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.broker
 
 
 def test_learned_live_then_exported_imported_and_frozen(embedded_stream: "Stream", recorded: "Recorded") -> None:
@@ -36,9 +37,11 @@ def test_learned_live_then_exported_imported_and_frozen(embedded_stream: "Stream
 
     async def scenario() -> None:
         await embedded_stream.send_frames(recorded.frames)
-        async with asyncio.timeout(40):
-            while references(await exported()) != references(offline):
-                await asyncio.sleep(0.2)
+
+        async def learned() -> bool:
+            return references(await exported()) == references(offline)
+
+        await until(learned, "the baseline is learned")
         live = await exported()
         for name, family in offline.families.items():
             assert live.families[name].cells.keys() == family.cells.keys()
@@ -48,9 +51,11 @@ def test_learned_live_then_exported_imported_and_frozen(embedded_stream: "Stream
         assert dump_baseline(await exported()) == recorded.baseline
 
         await embedded_stream.send_frames([again(frame) for frame in recorded.frames])
-        async with asyncio.timeout(40):
-            while await asyncio.to_thread(ignored, health) != references(offline)["navigation"]:
-                await asyncio.sleep(0.2)
+
+        async def all_ignored() -> bool:
+            return await asyncio.to_thread(ignored, health) == references(offline)["navigation"]
+
+        await until(all_ignored, "every contribution to the frozen baseline is ignored")
         assert dump_baseline(await exported()) == recorded.baseline
 
     asyncio.run(scenario())
@@ -70,7 +75,7 @@ def again(frame: StepFrame) -> StepFrame:
 
 
 def ignored(health: str) -> int:
-    with urllib.request.urlopen(health + "live", timeout=5) as answer:
+    with urllib.request.urlopen(health + "live", timeout=DEADLINE_S) as answer:
         return int(json.load(answer)["ignored_contributions"])
 
 

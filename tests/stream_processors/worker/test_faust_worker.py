@@ -11,11 +11,10 @@ import pytest
 
 from springback.stream_processors.resilience.readings import AgentStatus, EpisodeSummary, decode_reading
 from springback.stream_processors.topics import DEAD_LETTER, STATUS, SUMMARIES
+from tests.stream_processors.conftest import DEADLINE_S, until
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Recorded, Stream
-
-pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.mark.broker
@@ -48,7 +47,7 @@ def streamed_differences(stream: "Stream", recorded: "Recorded") -> list[str]:
 
 
 def ask(url: str) -> dict[str, Any]:
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=DEADLINE_S) as answer:
         return dict(json.load(answer))
 
 
@@ -124,9 +123,3 @@ def test_whatever_arrives_the_worker_goes_on(embedded_stream: "Stream") -> None:
     assert json.loads(row.value)["step"] == 1
     assert row.headers["topic"] == (embedded_stream.prefix + "steps").encode()
     assert worker.end() == 0, worker.log()
-
-
-async def until(holds: Any, what: str) -> None:
-    async with asyncio.timeout(40):
-        while not await holds():
-            await asyncio.sleep(0.1)

@@ -22,7 +22,6 @@ from tests.stream_processors.conftest import Recorded, until
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Stream
 
-pytestmark = pytest.mark.timeout(120)
 TRACES = DATA / "habitat_lab_pointnav.traces.jsonl.gz"
 BROKEN = {"house_a.glb/nan-start": math.nan, "house_a.glb/inf-start": math.inf, "house_a.glb/nan-midst": math.nan}
 BROKEN_FROM = 20

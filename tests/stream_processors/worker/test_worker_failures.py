@@ -10,11 +10,10 @@ from springback.deploy.broker_process import free_port
 from springback.stream_processors.errors import RecoveryTimeoutError
 from springback.stream_processors.service.health import Readiness
 from springback.stream_processors.topics import STEPS_TABLE, changelog_name
+from tests.stream_processors.conftest import DEADLINE_S
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Stream
-
-DEADLINE_S = 30
 
 
 def end_of(stream: "Stream", **options: str) -> str:

@@ -12,7 +12,7 @@ from springback.deploy.apache_kafka import ApacheKafka
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import MakeStream, Recorded, Stream, WorkerProcess
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 KILLS = 3
 SESSION_S = 6
 

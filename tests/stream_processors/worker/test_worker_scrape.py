@@ -12,12 +12,12 @@ from springback.deploy.broker_process import free_port
 from springback.stream_processors.metrics import services as metrics
 from springback.stream_processors.metrics.services import WORKER_METRICS
 from springback.stream_processors.metrics.spec import MetricSpec
-from tests.stream_processors.conftest import until
+from tests.stream_processors.conftest import DEADLINE_S, until
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Recorded, Stream
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.broker
 ACCEPT = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
 
 
@@ -32,7 +32,7 @@ class Scrape(NamedTuple):
 
 def scrape(health: str) -> Scrape:
     request = urllib.request.Request(health + "metrics", headers={"Accept": ACCEPT})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
         assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
         families = parse_openmetrics(answer.read().decode())  # type: ignore[no-untyped-call]
         return Scrape({(s.name, *s.labels.values()): s.value for family in families for s in family.samples})
