@@ -100,7 +100,7 @@ class WatchedHabitatEnv(WatchedEnv):
         reporter.acted()
         word = _word(action, env, reporter.reading)
         start = None if reporter.running else _start(env, reporter.reading)
-        began = Instant.of(env)
+        began = Situation.of(env)
         observations = env.step(action, **kwargs)
         note = env.perturbation_note() if hasattr(env, "perturbation_note") else {}
         _report(reporter, start, env, env.get_metrics(), word, {NOTE_KEY: note}, began)
@@ -139,7 +139,7 @@ class WatchedGymEnv(WatchedEnv):
         reporter.acted()
         word = _word(action, core, reporter.reading, self._name_of)
         start = None if reporter.running else self._start(core)
-        began = Instant.of(core)
+        began = Situation.of(core)
         result = self._watched.step(action, **kwargs)
         observation, info = result[0], result[-1]
         _report(reporter, start, core, info, word, info, began, None if core else pose_by_sensors(observation))
@@ -160,15 +160,15 @@ class WatchedGymEnv(WatchedEnv):
 
 
 @dataclass(frozen=True, slots=True)
-class Instant:
+class Situation:
     """Where the agent is, and what the simulator's clock says, s; None where there is no simulator to ask."""
 
     pose: Pose | None
     time_s: float | None
 
     @classmethod
-    def of(cls, core: Any) -> "Instant":
-        """This instant of a `habitat.Env`."""
+    def of(cls, core: Any) -> "Situation":
+        """What it is now in a `habitat.Env`."""
         if core is None:
             return cls(None, None)
         return cls(pose_of(core.sim), float(core.sim.get_world_time()))
@@ -186,7 +186,7 @@ def _report(
     metrics: Any,
     word: ActionWord,
     info: Any,
-    began: Instant,
+    began: Situation,
     pose: Pose | None = None,
 ) -> None:
     """Reports a step that has just been taken; `start` is that of an episode that begins with it."""
@@ -194,7 +194,7 @@ def _report(
     traits, feedback = note_of(info)
     if start is not None:
         reporter.begin(start, traits)
-    now = Instant.of(core)
+    now = Situation.of(core)
     near = None if now.pose is None else clearance_m(core.sim, now.pose.position, reading.clearance_m)
     passed_s = 0.0 if now.time_s is None or began.time_s is None else now.time_s - began.time_s
     reporter.step(
