@@ -19,9 +19,7 @@ from springback.producers.babyai_testbed.world import make_level
 from springback.producers.perturbations.severity import (
     PERTURBATION_KINDS,
     action_slip,
-    checked_severity,
     moved_objects,
-    wrong_grounding,
 )
 
 # minigrid is only half annotated: taken as Any where it is not.
@@ -240,22 +238,3 @@ def test_severity_zero_does_nothing(kind: Any) -> None:
         disturbance.strike(level, MissionProgress(level), agent)
     assert (level.grid.encode() == before).all()
     assert not agent.mistaken
-
-
-def test_parameters_rise_with_severity() -> None:
-    grid = np.linspace(0.0, 1.0, 11).tolist()
-    for values in (
-        [action_slip(severity).probability for severity in grid],
-        [moved_objects(severity).rate for severity in grid],
-        [moved_objects(severity).events for severity in grid],
-        [wrong_grounding(severity).rate for severity in grid],
-        [wrong_grounding(severity).steps for severity in grid],
-    ):
-        assert values == sorted(values)
-        assert values[0] < values[-1]
-
-
-@pytest.mark.parametrize("severity", [-0.1, 1.1, float("nan")])
-def test_a_severity_outside_of_its_range_is_refused(severity: float) -> None:
-    with pytest.raises(ValueError, match=r"a severity lies in \[0, 1\]"):
-        checked_severity(severity)
