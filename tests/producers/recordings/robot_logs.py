@@ -20,7 +20,7 @@ from rosbags.typesys import Stores, get_typestore
 from springback.producers.mapping.signal_mapping import SignalMapping, parse_mapping
 
 START_S = 1_790_000_000.0
-CLEAN, STRESSED = 12, 4
+CLEAN, STRESSED = 10, 2
 KINDS = {
     "/mission/id": "std_msgs/msg/Int32",
     "/mission/clean": "std_msgs/msg/Bool",
