@@ -1,8 +1,8 @@
-"""The errors of this folder: what can go wrong while dashboards are made."""
+"""The errors of this folder."""
 
 
 class DashboardError(RuntimeError):
-    """A dashboard could not be made; the message says what to do about it."""
+    """What people look at could not be made or served; the message says what to do about it."""
 
 
 class MetricQueryError(DashboardError):

@@ -30,10 +30,10 @@ def dashboard_files(data_source_uid: str = DATA_SOURCE_UID) -> dict[str, str]:
 
 
 def write_dashboards(folder: Path, data_source_uid: str = DATA_SOURCE_UID) -> list[Path]:
-    """Write the dashboards into a folder, which is made where it is not there.
+    """Writes the dashboards into a folder, which is made if it is not there.
 
     Returns:
-        The files.
+        the files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []

@@ -33,17 +33,17 @@ def publish_dashboards(
     data_source_uid: str = DATA_SOURCE_UID,
     prometheus: str | None = None,
 ) -> Iterator[Published]:
-    """Bring a Grafana up to date, and tell of each thing when it is done.
+    """Brings a Grafana up to date, and yields each thing when it is done.
 
     Args:
-        grafana: where to.
-        folder: the title of the folder for the dashboards, made where there is none; None leaves each where it is.
+        grafana: where the dashboards go.
+        folder: the title of the folder for the dashboards, made if there is none; None leaves each where it is.
         data_source_uid: the data source that the panels ask.
         prometheus: the address of a Prometheus as Grafana reaches it: the data source is made or set to it. None
             leaves data sources alone.
 
     Yields:
-        What became of each thing, in the order in which it was done.
+        what became of each thing, in the order in which it was done.
 
     Raises:
         GrafanaUnreachableError: Grafana does not answer, or cannot just now.

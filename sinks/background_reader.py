@@ -46,27 +46,27 @@ class BackgroundReader:
         self.unreadable_messages = 0
 
     def check(self) -> None:
-        """Raise what has ended the reading, if anything has."""
+        """Raises what has ended the reading, if anything has."""
         if self._error is not None:
             raise self._error
 
     def unreadable(self, topic: str) -> None:
-        """A message in a topic of readings was none."""
+        """Counts a message that is no reading."""
         self.unreadable_messages += 1
 
     def retried(self, sink: str) -> None:
         """A sink was unavailable and is tried again: the runner has logged it."""
 
     def caught_up(self) -> None:
-        """Everything that was in the topics at the start has been written."""
+        """Lets whoever waits go on: everything that was in the topics at the start has been written."""
         self._caught_up.set()
 
     def __enter__(self) -> Self:
-        """Start, and wait until what is in the topics already has been read."""
+        """Starts, and waits until what is in the topics already has been read."""
         self._thread.start()
         try:
             if not self._caught_up.wait(_START_TIMEOUT_S):
-                message = f"the topics of readings could not be read to their end within {_START_TIMEOUT_S:.0f} s"
+                message = f"The topics of readings were not read to their ends in {_START_TIMEOUT_S:.0f} s"
                 raise TimeoutError(message)
             self.check()
         except BaseException:
@@ -75,7 +75,7 @@ class BackgroundReader:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Stop reading."""
+        """Stops reading."""
         self._stop.set()
         self._thread.join()
         if error is None:

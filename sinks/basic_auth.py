@@ -39,10 +39,10 @@ class BasicAuth:
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self._hashes = {user: _parsed(secret) for user, secret in users.items()}
-        # What was once found right is known again by a digest with a key of this process, for hashes take long.
+        # What was found right once is recognised by a digest with a key of this process, since hashes take long.
         self._key = secrets.token_bytes(32)
         self._right: dict[str, bytes] = {}
-        # One at a time: whoever guesses shall not take all of the machine.
+        # One at a time: guessing must not take up the whole machine.
         self._lock = threading.Lock()
 
     @classmethod
@@ -83,13 +83,13 @@ class BasicAuth:
             raise AuthFileError(message) from None
 
     def remembers(self, header: str | None) -> bool:
-        """Whether the value of an Authorization header was found right before; known without work."""
+        """Whether the value of an Authorization header was found right before. Takes no time."""
         user, password = _credentials(header)
         known = self._right.get(user)
         return known is not None and hmac.compare_digest(known, self._mark(user, password))
 
     def admits(self, header: str | None) -> bool:
-        """Whether the value of an Authorization header is that of a user; takes long where it was not right before."""
+        """Whether the value of an Authorization header is that of a user. Takes long the first time that it is."""
         if self.remembers(header):
             return True  # and waits behind nobody who guesses
         user, password = _credentials(header)
@@ -117,7 +117,7 @@ def hashed(password: str, rounds: int = ROUNDS) -> str:
 
 
 def _credentials(header: str | None) -> tuple[str, str]:
-    """User and password in the value of an Authorization header; none has an empty name, which no user has."""
+    """The user and password in the value of an Authorization header; an empty user, which nobody is, without any."""
     scheme, _, encoded = (header or "").partition(" ")
     if scheme.lower() != "basic":
         return "", ""
@@ -145,7 +145,7 @@ def _digest(password: str, secret: _Hash) -> bytes:
 
 
 def main() -> int:
-    """Ask for a password and print the line for an auth file."""
+    """Asks for a password and prints the line for an auth file."""
     if len(sys.argv) != 2 or not sys.argv[1] or ":" in sys.argv[1]:
         print("usage: python -m springback.sinks.basic_auth USER", file=sys.stderr)
         return 2

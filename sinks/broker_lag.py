@@ -1,7 +1,4 @@
-"""How far the workers are behind their input, as the broker knows it.
-
-Asks the broker again and again how far the workers are behind, and so learns whether it answers at all.
-"""
+"""How far the workers are behind their input, as the broker knows it; and so, whether the broker answers at all."""
 
 import asyncio
 import logging
@@ -13,6 +10,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 _METADATA_AGE_MS = 10_000
+_INTERVAL_S = 2.0
+_TIMEOUT_S = 5.0
+_log = logging.getLogger(__name__)
 
 
 class BrokerLag:
@@ -41,7 +41,7 @@ class BrokerLag:
         )
 
     async def __aenter__(self) -> Self:
-        """Connect. Raises a `KafkaError` where the broker is away."""
+        """Connects. Raises a `KafkaError` if the broker is away."""
         try:
             await self._consumer.start()
         except BaseException:
@@ -52,11 +52,11 @@ class BrokerLag:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Disconnect."""
+        """Disconnects."""
         await self._consumer.stop()
 
     async def read(self) -> dict[int, int]:
-        """Frames behind, by partition: all that the broker keeps where nothing was committed; none without the topic.
+        """The frames behind, by partition: all that the broker keeps if nothing was committed; none without the topic.
 
         Raises:
             KafkaError: the broker is away.
@@ -87,30 +87,24 @@ class BrokerLag:
         return True
 
 
-_log = logging.getLogger(__name__)
-
-_INTERVAL_S = 2.0
-_TIMEOUT_S = 5.0
-
-
 class LagObserver(Protocol):
-    """Who is told."""
+    """Learns what the broker says."""
 
     def show_frames_behind(self, behind: Mapping[int, int]) -> None:
-        """The broker has answered: so many frames are unread, by partition."""
+        """Takes in that the broker has answered: so many frames are unread, by partition."""
         ...
 
     def show_broker_away(self) -> None:
-        """The broker does not answer."""
+        """Takes in that the broker does not answer."""
         ...
 
 
 async def watch_lag(observer: LagObserver, broker_lag: Callable[[], BrokerLag]) -> None:
-    """Tell the observer every two seconds, until cancelled.
+    """Asks the broker every two seconds and tells the observer, until cancelled.
 
     Args:
-        observer: who is told.
-        broker_lag: makes what asks; one connection after the other.
+        observer: learns what the broker says.
+        broker_lag: makes what asks it; one connection after the other.
     """
     while True:
         try:

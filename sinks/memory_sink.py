@@ -57,7 +57,7 @@ class MemorySink:
         return list(self._dead_letters.values())
 
     def write(self, reading: Reading) -> None:
-        """Keep the reading, unless it is a repetition."""
+        """Keeps the reading, unless it is a repetition."""
         match reading:
             case WindowReading():
                 self._windows.setdefault(reading.identity, reading)
@@ -75,11 +75,11 @@ class MemorySink:
                     self.families[reading.identity] = reading
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
-        """Keep the dead letter, unless it is a repetition."""
+        """Keeps the dead letter, unless it is a repetition."""
         self._dead_letters.setdefault(letter.identity, letter)
 
     def flush(self) -> None:
-        """There is nothing to do: what was written is there."""
+        """Does nothing: what was written is there."""
 
     def close(self) -> None:
-        """There is nothing to let go of; what was written stays readable."""
+        """Does nothing: what was written stays readable."""

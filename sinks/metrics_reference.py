@@ -89,7 +89,7 @@ def _codes(words: Iterable[str]) -> str:
 
 
 def main() -> int:
-    """Write the reference."""
+    """Writes the reference."""
     REFERENCE.write_text(metrics_reference(), encoding="utf-8")
     print(f"Written: {REFERENCE}")
     return 0

@@ -64,28 +64,28 @@ class PrometheusSink:
         return "prometheus"
 
     def write(self, reading: Reading) -> None:
-        """Fold one reading into the series."""
+        """Folds one reading into the series."""
         with self._lock:
             self._fleet.take(reading, self._clock())
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
-        """Count that something could not be used."""
+        """Counts that something could not be used."""
         with self._lock:
             self._fleet.take_dead_letter(letter)
 
     def flush(self) -> None:
-        """There is nothing to do: the page is computed when it is asked for."""
+        """Does nothing: the page is computed when it is asked for."""
 
     def close(self) -> None:
-        """There is nothing to let go of; the HTTP server is its starter's."""
+        """Does nothing: the HTTP server belongs to whoever started it."""
 
     def unreadable(self, topic: str) -> None:
-        """Count a message that is no reading."""
+        """Counts a message that is no reading."""
         with self._lock:
             self._series.add(own_metrics.UNREADABLE_MESSAGES, 1, *self._topics.admit((clean_label_value(topic),)))
 
     def retried(self, sink: str) -> None:
-        """Count a write that is tried again."""
+        """Counts a write that is tried again."""
         with self._lock:
             self._series.add(own_metrics.SINK_RETRIES, 1, *self._sinks.admit((clean_label_value(sink),)))
 
@@ -95,13 +95,13 @@ class PrometheusSink:
         return self._fleet.fleet.sight.caught_up
 
     def caught_up(self) -> None:
-        """Show the folded series from now on."""
+        """Shows the folded series from now on."""
         with self._lock:
             self._fleet.fleet.sight.caught_up = True
             self._series.set(own_metrics.CAUGHT_UP, 1)
 
     def show_frames_behind(self, behind: Mapping[int, int]) -> None:
-        """Show how many frames are unread, by partition; the broker has answered."""
+        """Shows how many frames are unread, by partition: the broker has answered."""
         values: dict[Labels, float] = {}
         for number, (partition, frames) in enumerate(sorted(behind.items())):
             label = clean_label_value(str(partition)) if number < self._partitions else OTHER_VALUE
@@ -112,7 +112,7 @@ class PrometheusSink:
             self._fleet.fleet.sight.show_frames_behind(behind, self._clock())
 
     def show_broker_away(self) -> None:
-        """Show that the broker does not answer, and no longer what it last said: what agents do is unknown."""
+        """Shows that the broker does not answer, and no longer what it last said: what agents do is unknown."""
         with self._lock:
             self._series.set(own_metrics.BROKER_REACHABLE, 0)
             self._series.replace(FRAMES_BEHIND, {})

@@ -30,33 +30,33 @@ class Sink(Protocol):
         ...
 
     def write(self, reading: Reading) -> None:
-        """Take one reading in."""
+        """Takes one reading in."""
         ...
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
-        """Take in that something could not be used."""
+        """Takes in that something could not be used."""
         ...
 
     def flush(self) -> None:
-        """Bring to where it belongs whatever was written so far."""
+        """Brings to where it belongs whatever was written so far."""
         ...
 
     def close(self) -> None:
-        """Flush, and let go of files and connections."""
+        """Flushes, and lets go of files and connections."""
         ...
 
 
 class RunnerObserver(Protocol):
-    """Who is told how the reading of the topics goes."""
+    """Learns how the reading of the topics goes."""
 
     def unreadable(self, topic: str) -> None:
-        """A message in a topic of readings was none."""
+        """Takes in that a message in a topic of readings was none."""
         ...
 
     def retried(self, sink: str) -> None:
-        """A sink was unavailable and is tried again."""
+        """Takes in that a sink was unavailable and is tried again."""
         ...
 
     def caught_up(self) -> None:
-        """Everything that was in the topics at the start has been written."""
+        """Takes in that everything that was in the topics at the start has been written."""
         ...

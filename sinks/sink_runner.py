@@ -2,11 +2,7 @@
 
 It belongs to no consumer group and commits nothing: a sink drops repetitions by identity, so that reading all again is
 always right, and any number of runners may stand side by side. A topic that was made anew, or whose broker lost what it
-had, is read from its new beginning.
-
-How far each partition was read, and whether its log still is the one that was read.
-
-Which topics hold readings.
+had, is read from its new beginning: how far each partition was read tells its log from another one.
 """
 
 import asyncio
@@ -29,71 +25,17 @@ from springback.sinks.sink import DeadLetter, RunnerObserver, Sink
 from springback.stream_processors import topics
 from springback.stream_processors.resilience.readings import decode_reading
 
+_log = logging.getLogger(__name__)
 
-class _Place(NamedTuple):
-    next_offset: int
-    newest_ms: int
+UNREADABLE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are no reading."""
 
-
-class LogPlaces:
-    """The places in the logs up to which all was read.
-
-    A topic that was made anew, or whose broker lost what it had, counts its offsets from 0 again. Nothing but the
-    offsets and times of its messages tells it from the one before.
-    """
-
-    def __init__(self) -> None:
-        self._places: dict[TopicPartition, _Place] = {}
-        self._short: set[TopicPartition] = set()
-
-    def is_new(self, partition: TopicPartition, record: ConsumerRecord) -> bool:
-        """Whether a message was not read before."""
-        place = self._places.get(partition)
-        return place is None or record.offset >= place.next_offset
-
-    def is_of_another_log(self, partition: TopicPartition, record: ConsumerRecord) -> bool:
-        """Whether a message stands where another one was read: it is newer than all that was read there."""
-        place = self._places.get(partition)
-        return place is not None and record.offset < place.next_offset and record.timestamp > place.newest_ms
-
-    def ended_before(self, ends: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-        """The partitions that end before their places, now and when last asked: a new leader may be late for a moment.
-
-        One whose last message has come again in between (`comes_again`) is not among them: Tansu says of some logs
-        that they end one message early, and keeps to it.
-
-        Args:
-            ends: the offsets after their last messages.
-        """
-        short = {p for p, end in ends.items() if p in self._places and end < self._places[p].next_offset}
-        found = short & self._short
-        self._short = short - found
-        return sorted(found)
-
-    @property
-    def doubted(self) -> Set[TopicPartition]:
-        """The partitions that ended before their places when last asked: their last message shall be read again."""
-        return frozenset(self._short)
-
-    def comes_again(self, partition: TopicPartition, record: ConsumerRecord) -> None:
-        """A message that was read has come again; if it is the last one, the log is all there, whatever its end."""
-        if record.offset == self.last_offset(partition):
-            self._short.discard(partition)
-
-    def last_offset(self, partition: TopicPartition) -> int | None:
-        """The offset of the last message that was read; None before the first."""
-        place = self._places.get(partition)
-        return None if place is None else place.next_offset - 1
-
-    def passed(self, partition: TopicPartition, record: ConsumerRecord) -> None:
-        """A message was read."""
-        known = self._places.get(partition)
-        newest_ms = record.timestamp if known is None else max(record.timestamp, known.newest_ms)
-        self._places[partition] = _Place(record.offset + 1, newest_ms)
-
-    def forget(self, partition: TopicPartition) -> None:
-        """Nothing of the log was read."""
-        self._places.pop(partition, None)
+_POLL_MS = 500
+_METADATA_AGE_MS = 10_000
+_BACKOFF = Backoff(0.25, 10.0)
+_ASSIGNMENT_POLL_S = 0.02
+_LOOK_INTERVAL_S = 3.0
+_LOOK_TIMEOUT_S = 2.0
 
 
 class ReadingTopics(NamedTuple):
@@ -125,17 +67,70 @@ class ReadingTopics(NamedTuple):
         return self.windows, self.summaries, self.statuses, self.families, self.dead_letters
 
 
-_log = logging.getLogger(__name__)
+class _Place(NamedTuple):
+    next_offset: int
+    newest_ms: int
 
-UNREADABLE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes that are no reading."""
 
-_POLL_MS = 500
-_METADATA_AGE_MS = 10_000
-_BACKOFF = Backoff(0.25, 10.0)
-_ASSIGNMENT_POLL_S = 0.02
-_LOOK_INTERVAL_S = 3.0
-_LOOK_TIMEOUT_S = 2.0
+class LogPlaces:
+    """The places in the logs up to which all was read.
+
+    A topic that was made anew, or whose broker lost what it had, counts its offsets from 0 again. Nothing but the
+    offsets and times of its messages tells it from the one before.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[TopicPartition, _Place] = {}
+        self._short: set[TopicPartition] = set()
+
+    def is_new(self, partition: TopicPartition, record: ConsumerRecord) -> bool:
+        """Whether a message was not read before."""
+        place = self._places.get(partition)
+        return place is None or record.offset >= place.next_offset
+
+    def is_of_another_log(self, partition: TopicPartition, record: ConsumerRecord) -> bool:
+        """Whether a message stands where another one was read: it is newer than all that was read there."""
+        place = self._places.get(partition)
+        return place is not None and record.offset < place.next_offset and record.timestamp > place.newest_ms
+
+    def ended_before(self, ends: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+        """The partitions that end before their places, now and when last asked: a new leader may lag for a moment.
+
+        One whose last message has come again in between (`comes_again`) is not among them: Tansu says of some logs
+        that they end one message early, and keeps to it.
+
+        Args:
+            ends: the offsets after their last messages.
+        """
+        short = {p for p, end in ends.items() if p in self._places and end < self._places[p].next_offset}
+        found = short & self._short
+        self._short = short - found
+        return sorted(found)
+
+    @property
+    def doubted(self) -> Set[TopicPartition]:
+        """The partitions that ended before their places when last asked: their last message must be read again."""
+        return frozenset(self._short)
+
+    def comes_again(self, partition: TopicPartition, record: ConsumerRecord) -> None:
+        """Notes that a message has come again: if it is the last one, the log is all there, whatever its end."""
+        if record.offset == self.last_offset(partition):
+            self._short.discard(partition)
+
+    def last_offset(self, partition: TopicPartition) -> int | None:
+        """The offset of the last message that was read; None before the first."""
+        place = self._places.get(partition)
+        return None if place is None else place.next_offset - 1
+
+    def passed(self, partition: TopicPartition, record: ConsumerRecord) -> None:
+        """Notes that a message was read."""
+        known = self._places.get(partition)
+        newest_ms = record.timestamp if known is None else max(record.timestamp, known.newest_ms)
+        self._places[partition] = _Place(record.offset + 1, newest_ms)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Forgets a log, which is then read from its beginning."""
+        self._places.pop(partition, None)
 
 
 class SinkRunner:
@@ -145,7 +140,7 @@ class SinkRunner:
         bootstrap: HOST:PORT of the broker, several with commas between.
         topics: what to read.
         sinks: what to write to.
-        observer: who is told how it goes.
+        observer: learns how it goes.
         client_options: further options of aiokafka's consumer (security).
     """
 
@@ -168,7 +163,7 @@ class SinkRunner:
         self._told_unreadable: set[str] = set()
 
     async def run(self) -> None:
-        """Read and write until cancelled; a broker that is away is waited for. The sinks are closed at the end.
+        """Reads and writes until cancelled; waits for a broker that is away. Closes the sinks at the end.
 
         Raises:
             Exception: whatever a sink raises that is not `SinkUnavailableError`.
@@ -183,7 +178,7 @@ class SinkRunner:
                 except KafkaError as error:
                     failures += 1
                     level = logging.WARNING if failures == 1 else logging.DEBUG
-                    _log.log(level, "Readings cannot be read for now: %s. Trying again until they can.", error)
+                    _log.log(level, "Readings cannot be read for now: %s. Trying again until they can be.", error)
                     await asyncio.sleep(_BACKOFF.pause_s(failures))
         finally:
             for sink in self._sinks:
@@ -207,7 +202,7 @@ class SinkRunner:
             await consumer.stop()
 
     async def _join_topics(self, consumer: AIOKafkaConsumer) -> None:
-        """Subscribe once all topics are there: a broker set to do so would make them, with partitions of its own."""
+        """Subscribes once all topics are there: a broker might make them, with partitions of its own."""
         wanted = set(self._topics.read)
         told = False
         while missing := wanted - await consumer.topics():
@@ -247,7 +242,7 @@ class SinkRunner:
                 looked_s = loop.time()
 
     async def _look_at_logs(self, consumer: AIOKafkaConsumer) -> None:
-        """See to it that the logs still are those that were read: not every broker says so when asked for more."""
+        """Checks that the logs are still those that were read: not every broker says so when asked for more."""
         assigned = consumer.assignment()
         try:
             async with asyncio.timeout(_LOOK_TIMEOUT_S):
@@ -260,7 +255,7 @@ class SinkRunner:
         self._look_back(consumer, self._places.doubted)
 
     def _look_back(self, consumer: AIOKafkaConsumer, assigned: AbstractSet[TopicPartition]) -> None:
-        """Read on where we were, the last message once more: by it the log is known, once the broker is there again."""
+        """Reads on where we were, the last message once more: the log is recognised by it once the broker is back."""
         for partition in assigned:
             last = self._places.last_offset(partition)
             if last is not None:
@@ -296,13 +291,13 @@ class SinkRunner:
             await self._insist(sink, partial(sink.write, reading))
 
     async def _insist(self, sink: Sink, write: Callable[[], None]) -> None:
-        """Write, as often as it takes: what comes after waits, and nothing is left out."""
+        """Writes, as often as it takes: what comes after waits, and nothing is left out."""
         for failures in itertools.count(1):
             try:
                 return write()
             except SinkUnavailableError as error:
                 level = logging.WARNING if failures == 1 else logging.DEBUG
-                _log.log(level, "Sink %s is unavailable: %s. Trying again until it can.", sink.name, error)
+                _log.log(level, "The sink %s is unavailable: %s. Trying again until it is there.", sink.name, error)
                 self._observer.retried(sink.name)
                 await asyncio.sleep(_BACKOFF.pause_s(failures))
 

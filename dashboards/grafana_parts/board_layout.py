@@ -1,10 +1,7 @@
-"""A dashboard around its panels: variables, links to the others, annotations, and where each panel stands.
+"""A dashboard around its panels: what can be selected, links to the others, marks, and where each panel stands.
 
-What comes out is the same for the same input: ids count up from 1, and nothing depends on the time or the machine.
-
-What can be selected on a dashboard, and what that means for its queries.
-
-What is marked in the panels: windows and breaches, as `springback annotate` writes them into Grafana.
+The same input gives the same output: ids count up from 1, and nothing depends on the time or the machine. The marks are
+windows and breaches, as `springback annotate` writes them into Grafana.
 """
 
 import json
@@ -46,6 +43,17 @@ TAG = "springback"
 # Grafana's own store of annotations, which `springback annotate` writes to.
 _ANNOTATION_STORE = DataSourceRef("grafana", "-- Grafana --")
 _MOST_ANNOTATIONS = 200
+
+_GROUP_SCOPE = {label: f'=~"${label}"' for label in GROUP}
+OF_GROUPS = MetricQueries(_GROUP_SCOPE)
+"""Queries of the selected families, methods and versions."""
+OF_AGENTS = MetricQueries({**_GROUP_SCOPE, "agent": '=~"$agent"'})
+"""Queries of those and of the selected agents."""
+OF_ONE_AGENT = MetricQueries({"agent": '="$agent"'})
+"""Queries of one agent. Equality: Grafana escapes no regular expression in a variable of one value."""
+WINDOW_MARKS = ("Rebound windows", ORANGE, (WINDOW_TAG,))
+BREACH_MARKS = ("Stress-capacity breaches", VERMILLION, (BREACH_TAG,))
+WINDOWS_OF_ONE_AGENT = ("Rebound windows", ORANGE, (WINDOW_TAG, agent_tag("$agent")))
 
 
 class Section(NamedTuple):
@@ -137,18 +145,6 @@ def _annotation(name: str, colour: str, tags: Sequence[str]) -> AnnotationQuery:
     )
 
 
-_GROUP_SCOPE = {label: f'=~"${label}"' for label in GROUP}
-
-OF_GROUPS = MetricQueries(_GROUP_SCOPE)
-"""Queries of the selected families, methods and versions."""
-
-OF_AGENTS = MetricQueries({**_GROUP_SCOPE, "agent": '=~"$agent"'})
-"""Queries of those and of the selected agents."""
-
-OF_ONE_AGENT = MetricQueries({"agent": '="$agent"'})
-"""Queries of one agent. Equality: Grafana escapes no regular expression in a variable of one value."""
-
-
 def group_variables(spec: MetricSpec = EPISODES_BEGUN) -> list[QueryVariable]:
     """Family, method and version, each of those that the ones before it leave, any number of them or all."""
     return [_many(spec, label, GROUP[:place]) for place, label in enumerate(GROUP)]
@@ -180,8 +176,3 @@ def _variable(spec: MetricSpec, label: str, given: tuple[str, ...]) -> QueryVari
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(VariableSort.NATURAL_ASC)
     )
-
-
-WINDOW_MARKS = ("Rebound windows", ORANGE, (WINDOW_TAG,))
-BREACH_MARKS = ("Stress-capacity breaches", VERMILLION, (BREACH_TAG,))
-WINDOWS_OF_ONE_AGENT = ("Rebound windows", ORANGE, (WINDOW_TAG, agent_tag("$agent")))

@@ -133,7 +133,7 @@ def _agents() -> Section:
 
 def _waiting() -> Section:
     silent = _ages(
-        "Not heard of for",
+        "Silent for",
         agents.AGENT_LAST_SEEN,
         "Of all families: an agent that fell silent long ago has lost its family's label.",
         OF_AGENTS.of_agents(agents.AGENT_LAST_SEEN),

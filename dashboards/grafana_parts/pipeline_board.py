@@ -29,7 +29,7 @@ from springback.stream_processors.metrics import services as workers
 from springback.stream_processors.metrics.spec import MetricSpec
 
 _WHOLE = MetricQueries({})
-# Of two exporters the one that has heard of more knows better.
+# Of two exporters the one that has read more knows better.
 _NEWEST_EVENT = f"min({_WHOLE.series(metrics.LAST_EVENT_AGE)})"
 
 
@@ -53,7 +53,7 @@ def pipeline_board() -> Board:
 def _health() -> Section:
     up = time_line(
         "Processes that Prometheus reaches",
-        "Each exporter and worker that Prometheus is told of (`up` of the jobs springback-exporter and "
+        "Each exporter and worker that Prometheus has as a target (`up` of the jobs springback-exporter and "
         "springback-worker).",
         ask(targets_up(), "{{job}} {{instance}}"),
     )

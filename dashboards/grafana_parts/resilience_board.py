@@ -1,8 +1,7 @@
-"""The Resilience dashboard: what recovery costs, what stress holds, and what success alone does not show.
+"""The Resilience dashboard: what recovery costs, which stress a family withstands, and what success alone hides.
 
-How families stand stress: the response curve M_f as a heat map and as bars, and capacity against live stress.
-
-Recovery cost C_rec and rebound windows: how they are distributed, what causes them, how they end.
+It shows the distribution, causes and ends of recovery costs C_rec and rebound windows, the response curve M_f as a heat
+map and as bars, and stress capacity against live stress.
 """
 
 from grafana_foundation_sdk.builders.bargauge import Panel as BarGauge
@@ -46,15 +45,13 @@ from springback.dashboards.grafana_parts.panel_kinds import (
 )
 from springback.stream_processors.metrics import catalogue as metrics
 from springback.stream_processors.metrics import families
-from springback.stream_processors.metrics import families as navigation
 from springback.stream_processors.metrics.catalogue import UNSCORED_SHARE
 from springback.stream_processors.metrics.spec import GROUP, MetricSpec
 
 _MARGIN_SHOWN = 2.0
 """The colours reach from minus to plus this, with 0, where the contract breaks, in their middle."""
 
-
-_SUFFICIENT = "Levels without episodes enough decide nothing: they are not shown."
+_SUFFICIENT = "Levels with too few episodes decide nothing: they are not shown."
 
 
 def stress_section(queries: MetricQueries) -> Section:
@@ -347,10 +344,10 @@ def _stability(queries: MetricQueries) -> Section:
 
 def _navigation(queries: MetricQueries) -> Section:
     scores = {
-        "SR": navigation.NAVIGATION_SUCCESS,
-        "SPL": navigation.NAVIGATION_SPL,
-        "SEL": navigation.NAVIGATION_SEL,
-        "GC": navigation.NAVIGATION_GOALS,
+        "SR": families.NAVIGATION_SUCCESS,
+        "SPL": families.NAVIGATION_SPL,
+        "SEL": families.NAVIGATION_SEL,
+        "GC": families.NAVIGATION_GOALS,
     }
     panels = [
         bars(
@@ -366,7 +363,7 @@ def _navigation(queries: MetricQueries) -> Section:
     ]
     counts = bars(
         "Navigation episodes by attack",
-        describe(navigation.NAVIGATION_EPISODES),
-        ask_now(queries.shown(navigation.NAVIGATION_EPISODES), f"{{{{attack}}}}: {SERIES_OF_GROUP}"),
+        describe(families.NAVIGATION_EPISODES),
+        ask_now(queries.shown(families.NAVIGATION_EPISODES), f"{{{{attack}}}}: {SERIES_OF_GROUP}"),
     )
     return Section("Navigation safety", [*panels, counts.span(24).height(5).min(0)])

@@ -22,6 +22,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from springback.dashboards.errors import DashboardError
 from springback.producers.serving import is_loopback, server_url
 
+_COOKIE = "springback_login"
+_LOGIN_PATH = "/login"
+_LOGIN_S = 7 * 86_400
+_LARGEST_FORM_BYTES = 4096
+_WRONG_WAIT_S = 1.0
+_MOST_GUESSES_AT_ONCE = 8
+_NOT_ITSELF = (
+    "This page answers only to itself. Open it by its own address; a proxy in front of it must pass the Host header "
+    "on, and by another name than this machine's own it needs a --password-file.\n"
+)
+_PAGE_HEADERS = {
+    # The page's own files and nothing else: whatever an id or a library may try, nothing goes to another machine.
+    "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+}
+
 
 class PasswordFileError(DashboardError, ValueError):
     """The page is to be seen from other machines, and there is no usable password."""
@@ -60,30 +77,12 @@ def read_password(host: str, file: Path | None) -> str | None:
     return password
 
 
-_COOKIE = "springback_login"
-_LOGIN_PATH = "/login"
-_LOGIN_S = 7 * 86_400
-_LARGEST_FORM_BYTES = 4096
-_WRONG_WAIT_S = 1.0
-_MOST_GUESSES_AT_ONCE = 8
-_NOT_ITSELF = (
-    "This page answers only to itself. Open it by its own address; a proxy in front of it must pass the Host header "
-    "on, and by another name than this machine's own it needs a --password-file.\n"
-)
-_PAGE_HEADERS = {
-    # The page's own files and nothing else: whatever an id or a library may try, nothing goes to another machine.
-    "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-}
-
-
 class LoginGate:
     """An ASGI application around another one.
 
     Args:
         app: what is behind the gate.
-        password: that it opens to; None where everybody on this machine may see the page.
+        password: what opens it; None if everybody on this machine may see the page.
     """
 
     def __init__(self, app: ASGIApp, password: str | None) -> None:
@@ -94,7 +93,7 @@ class LoginGate:
         self._turn = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it."""
+        """Lets a request through, or answers it."""
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
         headers = Headers(scope=scope)

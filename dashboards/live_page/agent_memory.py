@@ -63,7 +63,7 @@ class AgentHistory:
         return min(self._taken, self._limit)
 
     def add(self, time_s: float, episode: EpisodeStatus) -> None:
-        """Take a sample; the oldest goes where there is no room."""
+        """Takes a sample; the oldest goes if there is no room."""
         if self._taken == len(self._samples) < self._limit:
             self._samples = np.resize(self._samples, min(self._limit, 2 * self._taken))
         total, by_channel = episode.intensity, episode.intensity_by_channel or (np.nan,) * 3

@@ -59,7 +59,7 @@ class AgentPage:
                 self._windows = WindowList(WINDOWS_OF_AN_AGENT, linked=False)
 
     def refresh(self) -> None:
-        """Show what holds now."""
+        """Shows what holds now."""
         with self._sink.look() as (view, now_s):
             agent = view.agent(self._token)
             self._gone.set_visibility(agent is None)

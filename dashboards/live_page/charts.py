@@ -1,8 +1,8 @@
-"""How all charts of the page look. Colours are the style sheet's variables, so that they follow dark and light.
+"""The charts of the page: an agent's last minutes, and the stress-response curve of a family.
 
-An agent's last minutes as charts: g by channel, what recovering costs, p and q; rebound windows are shaded.
-
-The stress-response curve of one family: the margin M_f over stress, where it holds, and where the family is now.
+Of an agent they show g by channel, what recovering costs, and p and q, with its rebound windows shaded; of a family the
+margin M_f over stress, where it holds, and where the family is now. Colours are the style sheet's variables, so that
+they follow dark and light.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,13 @@ Options = dict[str, Any]
 # By name: the width of a text is measured apart from the page, where nothing can be inherited.
 FONT = {"fontFamily": "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif", "fontSize": 12}
 
+_CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
+_SHORTEST_AXIS_S = 60.0
+_COLOUR = "var(--sb-cognitive)"
+# Either side of their lines, which may be one and the same.
+_LEFT = {"position": "end", "align": "right", "padding": [0, 4]}
+_RIGHT = {"position": "end", "align": "left", "padding": [0, 4]}
+
 
 class LiveChart:
     """A chart that is sent to the browser again only when it has changed.
@@ -35,7 +42,7 @@ class LiveChart:
         self._chart.props["role"], self._chart.props["aria-label"] = "img", label
 
     def show(self, options: Options) -> None:
-        """Show this."""
+        """Shows this."""
         if self._chart.options != options:
             self._chart.options.clear()
             self._chart.options.update(options)
@@ -98,10 +105,6 @@ def mark_line(value: Mapping[str, float], text: str, colour: str, style: str, **
     }
 
 
-_CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
-_SHORTEST_AXIS_S = 60.0
-
-
 def intensity_chart(history: AgentHistory, spans: Sequence[Span], calm: float, threshold: float | None) -> Options:
     """g^rec and its channels, with the level at or below which an agent re-enters.
 
@@ -159,12 +162,6 @@ def _over_time(history: AgentHistory, spans: Sequence[Span], series: list[Option
         "yAxis": axis,
         "series": series,
     }
-
-
-_COLOUR = "var(--sb-cognitive)"
-# Either side of their lines, which may be one and the same.
-_LEFT = {"position": "end", "align": "right", "padding": [0, 4]}
-_RIGHT = {"position": "end", "align": "left", "padding": [0, 4]}
 
 
 def stress_chart(family: FamilyReading) -> Options:

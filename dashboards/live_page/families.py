@@ -1,6 +1,6 @@
-"""The families: the table, and the stress-response curve of the one that is chosen.
+"""The families: a table, and the stress-response curve of the one that is chosen.
 
-The family table: success beside what it costs to recover, for the one says little without the other.
+The table shows success beside what it costs to recover, since the one says little without the other.
 """
 
 from collections.abc import Callable
@@ -38,11 +38,11 @@ _ROWS = 25
 
 
 class FamilyTable:
-    """The table. Whoever clicks at a row chooses its family.
+    """The table. A click on a row chooses its family.
 
     Args:
         columns: which of the columns; all when not given.
-        on_choose: told the key of the family that was chosen.
+        on_choose: given the key of the family that was chosen.
     """
 
     def __init__(self, columns: tuple[str, ...] | None = None, on_choose: Callable[[str], None] | None = None) -> None:
@@ -62,7 +62,7 @@ class FamilyTable:
         self._table = table
 
     def show(self, families: list[FamilyReading]) -> None:
-        """Show these."""
+        """Shows these."""
         rows = [_row(family) for family in families]
         if rows != self._shown:
             self._shown = rows
@@ -127,7 +127,7 @@ class FamilyPanel:
                 ui.label("Hollow points stand on too few episodes to decide anything.").classes("sb-note")
 
     def refresh(self) -> None:
-        """Show what holds now."""
+        """Shows what holds now."""
         with self._sink.look() as (view, _):
             self._families = view.families()
         self._none.set_visibility(not self._families)

@@ -57,7 +57,7 @@ class FleetTable:
             self._forgotten = ui.label().classes("sb-note")
 
     def refresh(self) -> None:
-        """Show what holds now; only what has changed is sent to the browser."""
+        """Shows what holds now; only what has changed is sent to the browser."""
         all_rows = self._sink.fleet_rows()
         self._filter.show(count_states(all_rows))
         rows = sort_rows(filter_rows(all_rows, self._filter.chosen, self._search.value or ""), self._order)
@@ -80,7 +80,7 @@ class FleetTable:
         self._none.set_visibility(not shown)
         self._forgotten.set_visibility(forgotten > 0)
         self._forgotten.text = (
-            f"There is room for {room:,} agents: {forgotten:,} times the one unheard of for longest was left out."
+            f"There is room for {room:,} agents: {forgotten:,} times the one silent for longest was left out."
         )
 
     def _make_table(self) -> LiveTable:

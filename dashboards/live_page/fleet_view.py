@@ -56,7 +56,7 @@ class ViewBounds(NamedTuple):
     """What keeps the memory bounded.
 
     Attributes:
-        agents: agents remembered, up to some 20 kB each: 100 MB at 5,000. The one longest unheard of goes first.
+        agents: agents remembered, up to some 20 kB each: 100 MB at 5,000. The one silent for longest goes first.
         windows: recent windows over all agents, 1 kB each.
         families: families by method and version, 10 kB each.
         reasons: distinct reasons of dead letters.
@@ -121,7 +121,7 @@ class FleetView:
         self._fleet.take_dead_letter(letter)
 
     def agents(self) -> Iterable[AgentMemory]:
-        """All agents of which a status or a window was read, the one heard of last at the end."""
+        """All agents of which a status or a window was read, the one that reported last at the end."""
         return (agent for agent in self._fleet.agents() if agent.status is not None or agent.windows)
 
     def agent(self, token: str) -> AgentMemory | None:

@@ -58,16 +58,16 @@ async def serve_live_page(
     ready_file: Path | None = None,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve until `stop` is set. Once in a process: NiceGUI has one application.
+    """Serves until `stop` is set. Once in a process: NiceGUI has one application.
 
-    A broker that is away is waited for, and the page says so.
+    It waits for a broker that is away, and the page says so.
 
     Args:
         settings: where the readings are, and what the workers score by.
         listening: where the page is served; closed at the end.
         stop: ends it.
-        password: that is asked for; None asks for none.
-        tls: what HTTPS is spoken by; None for plain HTTP.
+        password: what is asked for; None asks for none.
+        tls: the certificate for HTTPS; None for plain HTTP.
         times: after how long an agent is silent, or stalled.
         ready_file: written once the page is served: `{"live": "http://…/"}`.
         on_ready: called at the same moment with the page's address.
@@ -79,7 +79,7 @@ async def serve_live_page(
         if tls is not None:
             tls_context(*tls)  # the server reads them again, and would ask for a password
         if password is not None and tls is None and not is_loopback(listening.getsockname()[0]):
-            _log.warning("Whoever listens on the network can read the page and its password; give a certificate too.")
+            _log.warning("Whoever listens on the network can read the page and its password; give --tls-cert too.")
         sink = LiveSink(FleetView(times=times))
         LivePages(sink, settings.kafka.bootstrap, settings.resilience.window).register()
         address = page_url(listening, "http" if tls is None else "https")
@@ -143,7 +143,7 @@ async def _serve(
 
 
 async def _read(sink: LiveSink, settings: WorkerSettings) -> None:
-    """Fold the readings, and watch the broker, for ever."""
+    """Folds the readings, and watches the broker, for ever."""
     options: Mapping[str, Any] = settings.kafka.client_options()
     bootstrap = settings.kafka.bootstrap
     topics = ReadingTopics.of_prefix(settings.prefix, judged=settings.judged)

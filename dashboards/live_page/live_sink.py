@@ -1,6 +1,6 @@
 """The view as a sink: readings come in on one thread, and are looked at from another.
 
-Reading on a thread of its own: a topic with a long past must not keep the page from answering.
+They have a thread of their own because a topic with a long past must not keep the page from answering.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _ROWS_AGE_S = 0.5
 
 
 class LiveSink:
-    """A sink, and what a runner and a watch of the broker tell of how they fare.
+    """A sink, and the observer of its runner and of the broker.
 
     Args:
         view: what readings are folded into.
@@ -53,47 +53,47 @@ class LiveSink:
             return self._rows
 
     def write(self, reading: Reading) -> None:
-        """Fold one reading in."""
+        """Folds one reading in."""
         with self._lock:
             self._view.take(reading, self._clock())
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
-        """Count that something could not be used."""
+        """Counts that something could not be used."""
         with self._lock:
             self._view.take_dead_letter(letter)
 
     def flush(self) -> None:
-        """There is nothing to do: the page looks by itself."""
+        """Does nothing: the page looks by itself."""
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Does nothing: there is nothing to let go of."""
 
     def unreadable(self, topic: str) -> None:
-        """Count a message that is no reading."""
+        """Counts a message that is no reading."""
         with self._lock:
             self._view.unreadable += 1
 
     def retried(self, sink: str) -> None:
-        """This sink is never unavailable."""
+        """Does nothing: this sink is never unavailable."""
 
     def caught_up(self) -> None:
-        """All is read that the topics hold."""
+        """Takes in that all is read that the topics hold."""
         with self._lock:
             self._view.sight.caught_up = True
 
     def show_frames_behind(self, behind: Mapping[int, int]) -> None:
-        """The broker has answered."""
+        """Takes in that the broker has answered."""
         with self._lock:
             self._view.sight.show_frames_behind(behind, self._clock())
 
     def show_broker_away(self) -> None:
-        """The broker does not answer."""
+        """Takes in that the broker does not answer."""
         with self._lock:
             self._view.sight.show_broker_away(self._clock())
 
 
 async def run_on_own_thread(part: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-    """Run a coroutine on a thread and an event loop of its own, to its end, or until this one is cancelled.
+    """Runs a coroutine on a thread and an event loop of its own, to its end, or until this one is cancelled.
 
     Args:
         part: makes the coroutine.
@@ -116,7 +116,7 @@ async def run_on_own_thread(part: Callable[[], Coroutine[Any, Any, None]], name:
 
 
 async def _end_the_others() -> None:
-    """Cancel what still runs on this loop, and wait until it has cleaned up."""
+    """Cancels what still runs on this loop, and waits until it has cleaned up."""
     others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in others:
         task.cancel()

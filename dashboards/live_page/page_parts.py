@@ -1,10 +1,6 @@
-"""Small parts of several pages: the title of a section, a figure with its name.
+"""The parts that several pages share: how numbers and states are written, titles, figures, chips and tables.
 
-Numbers as the page shows them, and the states' words and icons: never a colour alone.
-
-The agents' states as chips: one at an agent, or all with their numbers, as the fleet table's filter.
-
-The tables of the page: cells that stay, columns that keys sort by too.
+A state is shown by a word and an icon, never by a colour alone, and a table can be sorted by keys too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -126,7 +122,7 @@ class StateChip:
             self._hint = ui.tooltip()
 
     def show(self, state: AgentStateName) -> None:
-        """Show this one."""
+        """Shows this one."""
         if state == self._state:
             return
         look = STATE_LOOKS[state]
@@ -152,7 +148,7 @@ class StateFilter:
                 self._add(state)
 
     def show(self, counts: Mapping[AgentStateName, int]) -> None:
-        """Show how many agents are in each state."""
+        """Shows how many agents are in each state."""
         for state, label in self._counts.items():
             number = counts.get(state, 0)
             label.text = f"{number:,}"

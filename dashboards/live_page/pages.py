@@ -1,7 +1,4 @@
-"""The pages by their addresses.
-
-What the fleet page says while no agent has been heard of: how to send the first frames.
-"""
+"""The pages by their addresses."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,11 +25,20 @@ with StepEmitter(KafkaPublisher("{broker}"), producer="robot-7") as emitter:
         episode.step(progress=(step + 1) / 40, planning_s=0.02, travel=0.25)
     episode.end("success")"""
 
+_NEWEST_WINDOWS = 6
+_ASIDE_COLUMNS = ("family", "success", "cost", "capacity")
+Refreshed = Callable[[Refresh], None]
+"""Takes what brings a part of a page to what holds now."""
+
 
 def empty_state(sink: LiveSink, bootstrap: str, content: ui.element) -> Callable[[], None]:
-    """Shown in place of the content until there is an agent. Returns what refreshes it."""
+    """Shows how to send the first frames, in place of the content, until there is an agent.
+
+    Returns:
+        what refreshes it.
+    """
     with ui.element("section").classes("sb-card sb-empty") as card:
-        ui.label("No agent has been heard of yet").classes("sb-empty-title")
+        ui.label("No agent has reported yet").classes("sb-empty-title")
         ui.label("This page fills by itself as soon as steps arrive. Three ways to send the first:")
         with ui.element("ol"):
             _way("Replay a recording of steps", f"springback replay FILE --broker {bootstrap}")
@@ -56,13 +62,6 @@ def _way(title: str, commands: str) -> None:
             ui.label(commands).classes("sb-code")
 
 
-_NEWEST_WINDOWS = 6
-_ASIDE_COLUMNS = ("family", "success", "cost", "capacity")
-
-Refreshed = Callable[[Refresh], None]
-"""Takes what brings a part of a page to what holds now."""
-
-
 class LivePages:
     """All pages.
 
@@ -78,7 +77,7 @@ class LivePages:
         self._window = window
 
     def register(self) -> None:
-        """Make NiceGUI serve them."""
+        """Makes NiceGUI serve them."""
         style = app.add_static_file(local_file=Path(__file__).with_name("live_style.css"), url_path="/live_style.css")
         ui.add_head_html(f'<link rel="stylesheet" href="{style}">', shared=True)
 

@@ -29,7 +29,7 @@ class PipelinePanel:
             with ui.element("dl").classes("sb-stats"):
                 for name in (
                     *("Broker", "Caught up", "Frames behind", "Readings a second", "Steps a second"),
-                    *("Last heard of an agent", "Agents", "Episodes ended", "Dead letters", "Unreadable messages"),
+                    *("Last report of an agent", "Agents", "Episodes ended", "Dead letters", "Unreadable messages"),
                 ):
                     self._figures[name] = stat(name)
             ui.label(f"The broker is at {bootstrap}.").classes("sb-note")
@@ -38,7 +38,7 @@ class PipelinePanel:
             self._reasons = _Counts("Input that could not be used", _LARGEST_REASONS)
 
     def refresh(self) -> None:
-        """Show what holds now."""
+        """Shows what holds now."""
         with self._sink.look() as (view, now_s):
             sight, blindness = view.sight, view.sight.blindness
             behind = dict(sight.frames_behind)
@@ -49,7 +49,7 @@ class PipelinePanel:
                 "Frames behind": f"{sum(behind.values()):,}" if sight.broker_reachable else NOTHING,
                 "Readings a second": f"{view.readings_per_second(now_s):,.1f}",
                 "Steps a second": f"{view.steps_per_second(now_s):,.1f}",
-                "Last heard of an agent": ago(None if sight.newest_s is None else now_s - sight.newest_s),
+                "Last report of an agent": ago(None if sight.newest_s is None else now_s - sight.newest_s),
                 "Agents": f"{sum(1 for _ in view.agents()):,}",
                 "Episodes ended": f"{view.episodes_ended:,}",
                 "Dead letters": f"{view.dead_letters.total():,}",

@@ -1,9 +1,4 @@
-"""Rebound windows as a list: cause, dominant channel, lost cycles, cost, and a sentence.
-
-A rebound window in one sentence, for whoever reads no tables.
-
-The page of recent rebound windows, over all agents.
-"""
+"""Rebound windows: as a sentence for whoever reads no tables, as a list with figures, and the page of recent ones."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -21,6 +16,15 @@ _CAUSES: dict[WindowCause, str] = {
     "delay": "as its task came no nearer",
     "effort+delay": "with more effort than is normal there, and as its task came no nearer",
 }
+
+_LOOKS: dict[WindowState, tuple[str, str, str]] = {
+    "open": ("rebound", "settings_backup_restore", "open"),
+    "recovered": ("calm", "check_circle_outline", "recovered"),
+    "unrecovered": ("stalled", "report", "unrecovered"),
+    "censored": ("unknown", "help_outline", "censored"),
+}
+Density = Literal["full", "short"]
+_ROWS = 25
 
 
 def dominant_channel(costs: ChannelCosts) -> str | None:
@@ -46,15 +50,6 @@ def window_sentence(window: WindowReading) -> str:
             return f"{head} and has not re-entered yet."
 
 
-_LOOKS: dict[WindowState, tuple[str, str, str]] = {
-    "open": ("rebound", "settings_backup_restore", "open"),
-    "recovered": ("calm", "check_circle_outline", "recovered"),
-    "unrecovered": ("stalled", "report", "unrecovered"),
-    "censored": ("unknown", "help_outline", "censored"),
-}
-Density = Literal["full", "short"]
-
-
 class WindowList:
     """The newest windows, in rows that are made once and then only change their text.
 
@@ -70,7 +65,7 @@ class WindowList:
             self._rows = [_WindowRow(density, linked) for _ in range(rows)]
 
     def show(self, windows: Sequence[WindowReading]) -> None:
-        """Show these, the first ones where there are more than rows."""
+        """Shows these, the first ones if there are more than rows."""
         self._none.set_visibility(not windows)
         for number, row in enumerate(self._rows):
             row.show(windows[number] if number < len(windows) else None)
@@ -125,9 +120,6 @@ class _WindowRow:
             label.text = text
 
 
-_ROWS = 25
-
-
 class WindowPanel:
     """The windows that are remembered, newest first, a page at a time."""
 
@@ -145,7 +137,7 @@ class WindowPanel:
                         button.props(f'flat round dense aria-label="{name}"')
 
     def refresh(self) -> None:
-        """Show what holds now."""
+        """Shows what holds now."""
         with self._sink.look() as (view, _):
             newest = view.windows()
         self._first = max(0, min(self._first, (len(newest) - 1) // _ROWS * _ROWS))

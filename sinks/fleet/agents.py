@@ -1,9 +1,9 @@
 """The series of single agents, kept to a bound.
 
-Only agents heard of within the time to live have series, the first `cap` of them in the order of their names; the rest
-share `agent="other"`. An agent that fell silent inside an episode leaves its state, what it was at and when it was last
-seen behind for a longer time, so that an alert goes on saying *silent*. Whichever way the readings were mixed, the same
-agents are shown, so two exporters agree. While we are blind ourselves nobody's time runs out.
+Only agents that reported within the time to live have series, the first `cap` of them in the order of their names; the
+rest share `agent="other"`. An agent that fell silent inside an episode leaves behind its state, what it was at and when
+it was last seen for a longer time, so that an alert goes on saying *silent*. Whichever way the readings were mixed, the
+same agents are shown, so two exporters agree. While we are blind ourselves nobody's time runs out.
 """
 
 import math
@@ -41,7 +41,7 @@ class AgentRecord(AgentState):
     """What series show of an agent.
 
     Attributes:
-        live: whether it was heard of within the time to live.
+        live: whether it was heard from within the time to live.
         figures: what its latest status carries for the metrics that say how they read one.
         group: family, method and version of its newest open episode.
         ended_group: those of its last one that has ended, at `ended_s`.

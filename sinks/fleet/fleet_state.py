@@ -175,7 +175,7 @@ class FleetBounds(NamedTuple):
     """What keeps the memory bounded.
 
     Attributes:
-        agents: agents that are known. The one longest unheard of goes first, and counts anew if it returns.
+        agents: agents that are known. The one silent for longest goes first, and counts anew if it returns.
         families: families by method and version whose latest reading is kept.
         reasons: distinct reasons of dead letters; further ones are filed under `other`.
         identities: identities remembered of each kind of reading, 150 to 300 bytes each.
@@ -250,7 +250,7 @@ class FleetState(Generic[A]):
         return reason
 
     def agents(self) -> Iterable[A]:
-        """All agents, the one heard of last at the end."""
+        """All agents, the one that reported last at the end."""
         return self._agents.values()
 
     def agent(self, key: bytes) -> A | None:
@@ -262,7 +262,7 @@ class FleetState(Generic[A]):
         return self._families.values()
 
     def idle_s(self, agent: AgentState, now_s: float) -> float:
-        """For how long nothing was heard of an agent, without the time in which we saw nothing."""
+        """For how long nothing was heard from an agent, without the time in which we saw nothing."""
         return self.sight.broker.unseen.elapsed(agent.activity.seen_s, now_s)
 
     def state_of(self, agent: AgentState, now_s: float) -> AgentStateName:
@@ -341,7 +341,7 @@ class FleetState(Generic[A]):
         return FamilyNews(key, reading)
 
     def _new_steps(self, key: EpisodeKey, traits: EpisodeTraits, steps: int, unscored: int) -> EpisodeSteps:
-        """What is new since the episode was last heard of: its counts run from its start."""
+        """What is new since the episode was last reported: its counts run from its start."""
         episode = fingerprint(key)
         steps_before, unscored_before = self._counted.get(episode) or (0, 0)
         steps, unscored = max(steps, steps_before), max(unscored, unscored_before)

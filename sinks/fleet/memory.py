@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 def fingerprint(identity: object) -> bytes:
-    """16 bytes that stand for an identity, however long its ids are.
+    """Sixteen bytes that stand for an identity, however long its ids are.
 
     >>> len(fingerprint(("robot", "session", "x" * 10_000)))
     16
@@ -43,7 +43,7 @@ class BoundedMemory(Generic[V]):
         return key in self._entries
 
     def get(self, key: bytes) -> V | None:
-        """The value, or None where there is none, or none any more."""
+        """The value, or None if there is none, or none any more."""
         return self._entries.get(key)
 
     def values(self) -> Iterable[V]:
@@ -51,18 +51,18 @@ class BoundedMemory(Generic[V]):
         return self._entries.values()
 
     def put(self, key: bytes, value: V) -> None:
-        """Keep the value as the newest entry."""
+        """Keeps the value as the newest entry."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > self._limit:
             self._entries.popitem(last=False)
 
     def pop(self, key: bytes) -> V | None:
-        """Forget the entry; its value, or None where there was none."""
+        """Forgets the entry, and returns its value, or None if there was none."""
         return self._entries.pop(key, None)
 
     def add(self, key: bytes, value: V) -> bool:
-        """Keep the value unless the key is known. Whether it was new."""
+        """Keeps the value unless the key is known, and returns whether it was new."""
         if key in self._entries:
             return False
         self.put(key, value)

@@ -3,9 +3,8 @@
 A NaN that is added to a counter, or observed by a histogram, stays there for good: so whatever is not finite, or would
 make a counter run backwards, is refused here and counted.
 
-Where a value in a histogram came from: the episode that a bucket shows as its exemplar (OpenMetrics only).
-
-An exemplar is no label of a series, so it may hold what has no bound: each bucket keeps the latest one alone.
+A bucket of a histogram names the episode that its latest value came from, as its exemplar (OpenMetrics only). An
+exemplar is no label of a series, so it may hold what has no bound: each bucket keeps the latest one alone.
 """
 
 import itertools
@@ -33,7 +32,7 @@ from springback.stream_processors.resilience.readings import EpisodeKey
 LONGEST_EXEMPLAR = 128
 """Characters of all names and values of an exemplar's labels together, by the OpenMetrics specification."""
 
-# Readers of OpenMetrics, that of Prometheus' own client for Python among them, stumble over escapes in exemplars.
+# Parsers of OpenMetrics, including that of Prometheus' own Python client, stumble over escapes in exemplars.
 _ESCAPED = str.maketrans({'"': "\x01", "\\": "\x02"})
 _LONGEST_ID = (LONGEST_EXEMPLAR - len("agent") - len("episode")) // 2
 
@@ -103,11 +102,11 @@ class MetricSeries:
         return False
 
     def refuse(self, spec: MetricSpec) -> None:
-        """Count a value as kept out of the metric's series."""
+        """Counts a value as kept out of the metric's series."""
         self.add(REFUSED_VALUES, 1, clean_label_value(spec.name))
 
     def add(self, spec: MetricSpec, amount: float, *labels: LabelValue) -> None:
-        """Raise a counter; an amount below 0 is refused."""
+        """Raises a counter; an amount below 0 is refused."""
         series = self._values[spec.name]
         risen = series.get(_checked(spec, labels), 0.0) + amount
         if amount < 0:
@@ -116,19 +115,19 @@ class MetricSeries:
             series[labels] = risen
 
     def set(self, spec: MetricSpec, value: float, *labels: LabelValue) -> None:
-        """Set a gauge, or an info's one series."""
+        """Sets a gauge, or an info's one series."""
         _checked(spec, labels)
         if self.accepts(spec, value):
             self._values[spec.name][labels] = value
 
     def replace(self, spec: MetricSpec, values: Mapping[Labels, float]) -> None:
-        """Let a gauge, or a counter whose totals come whole, have these series and no others."""
+        """Gives a gauge, or a counter whose totals come whole, these series and no others."""
         self._values[spec.name] = {
             _checked(spec, labels): value for labels, value in values.items() if self.accepts(spec, value)
         }
 
     def observe(self, spec: MetricSpec, value: float, *labels: LabelValue, origin: Origin | None = None) -> None:
-        """Count a value in a histogram; one below 0 is refused, since all that we measure so is a size.
+        """Counts a value in a histogram; one below 0 is refused, since all that we measure this way is a size.
 
         Args:
             spec: the histogram.

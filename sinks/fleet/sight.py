@@ -78,7 +78,7 @@ class FleetSight:
         broker_reachable: whether the broker answers; None until that is known.
         caught_up: whether all has been read that was there at the start.
         frames_behind: frames that no worker has read yet, by partition; empty where the broker does not answer.
-        newest_s: when an agent was last heard of; None before that.
+        newest_s: when an agent last reported; None before that.
     """
 
     def __init__(self, late_s: float) -> None:

@@ -1,13 +1,10 @@
 """A sink that marks rebound windows and breaches of stress capacity in Grafana, as annotations with tags.
 
 A window is marked when it opens and drawn to its re-entry when it closes. What Grafana holds already is found by the
-tags, so reading the topics again after a restart doubles nothing. One annotator for a Grafana: two at a time may both
-mark what neither has seen yet.
+tags, which carry an annotation's identity and whether it has closed: so reading the topics again after a restart
+doubles nothing. Grafana keeps at most 100 characters of a tag and, unless set otherwise, 500 of all tags together.
 
-What rebound windows and breaches look like as Grafana annotations: when, with which tags, and in which words.
-
-The tags carry an annotation's identity and whether it has closed, so that after a restart Grafana alone tells what is
-there already. Grafana keeps at most 100 characters of a tag and, unless it is set otherwise, 500 of all tags together.
+Run one annotator for a Grafana: two at a time may both mark what neither has seen yet.
 """
 
 import html
@@ -28,11 +25,14 @@ from springback.stream_processors.resilience.readings import FamilyReading, Read
 WINDOW_TAG = "springback-window"
 BREACH_TAG = "springback-breach"
 OPEN_TAG = "open"
-"""On what has not ended yet, as far as is known."""
+"""The tag of what has not ended yet, as far as is known."""
 
 _IDENTITY = "id:"
 _LONGEST_TAG = 100
 _LONGEST_TAGS = 480
+_BAD_REQUEST, _NOT_FOUND = 400, 404
+_MILLISECONDS_A_DAY = 86_400_000
+_log = logging.getLogger(__name__)
 
 
 class Mark(NamedTuple):
@@ -144,12 +144,6 @@ def _plain(text: str) -> str:
     return html.escape(cleaned[:1000], quote=False)
 
 
-_log = logging.getLogger(__name__)
-
-_BAD_REQUEST, _NOT_FOUND = 400, 404
-_MILLISECONDS_A_DAY = 86_400_000
-
-
 class AnnotationBounds(NamedTuple):
     """What keeps the memory of the sink, and its load on Grafana, bounded.
 
@@ -175,10 +169,10 @@ class GrafanaAnnotationsSink:
     """Windows and breaches as annotations. What is written waits for `flush`, which asks Grafana.
 
     Args:
-        grafana: where to.
-        bounds: how much.
+        grafana: where the marks go.
+        bounds: how far back, and how many at a time.
         clock: seconds since 1970.
-        monotonic: seconds since whenever, for the rate.
+        monotonic: seconds that never go back, for the rate.
     """
 
     def __init__(
@@ -208,7 +202,7 @@ class GrafanaAnnotationsSink:
         return "grafana-annotations"
 
     def write(self, reading: Reading) -> None:
-        """Note a window or a breach, to be marked at the next flush."""
+        """Notes a window or a breach, to be marked at the next flush."""
         match reading:
             case WindowReading():
                 mark: Mark | None = window_mark(reading)
@@ -226,14 +220,14 @@ class GrafanaAnnotationsSink:
             self._pending[mark.identity] = mark._replace(start_ms=min(starts, default=None))
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
-        """A dead letter has no mark."""
+        """Does nothing: a dead letter has no mark."""
 
     def flush(self) -> None:
-        """Bring the waiting marks to Grafana.
+        """Brings the waiting marks to Grafana.
 
         Raises:
             SinkUnavailableError: Grafana does not answer, or has been asked as often as it may be for now.
-            GrafanaRefusedError: Grafana refuses the token, or that it annotates.
+            GrafanaRefusedError: Grafana refuses the token, or will not let it annotate.
         """
         if self._pending and self._known_since_ms is None:
             self._load()
@@ -242,10 +236,10 @@ class GrafanaAnnotationsSink:
             del self._pending[identity]
 
     def close(self) -> None:
-        """Let go: what still waits is marked by the next run, which reads it again."""
+        """Does nothing: what still waits is marked by the next run, which reads it again."""
 
     def _load(self) -> None:
-        """Learn what Grafana holds from before."""
+        """Learns what Grafana holds from before."""
         now_ms = 1000 * self._clock()
         since_ms = now_ms - 2000 * self._bounds.history_s
         for kind in (WINDOW_TAG, BREACH_TAG):
@@ -272,7 +266,7 @@ class GrafanaAnnotationsSink:
         return len(self._known) < self._bounds.remembered and mark.start_ms >= self._known_since_ms
 
     def _find(self, from_ms: float, to_ms: float, tags: Sequence[str], limit: int) -> None:
-        """Remember the annotations with all of these tags, which stand in the address as they are."""
+        """Remembers the annotations that have all of these tags, which stand in the address as they are."""
         self._take_turn()
         found: list[dict[str, Any]] = self._grafana.call(
             "to look for annotations",
@@ -321,18 +315,18 @@ class GrafanaAnnotationsSink:
         self._known.put(mark.identity.encode(), _Known(known.annotation, closed=True))
 
     def _take_turn(self) -> None:
-        """Count one request.
+        """Counts one request.
 
         Raises:
-            SinkUnavailableError: there were as many as there may be for now.
+            SinkUnavailableError: there were as many as are allowed for now.
         """
         now = self._monotonic()
         refilled = self._allowed + (now - self._allowed_at) * self._bounds.rate_per_s
         self._allowed, self._allowed_at = min(float(self._bounds.burst), refilled), now
         if self._allowed < 1:
             message = (
-                f"{len(self._pending)} marks wait, as Grafana is asked at most {self._bounds.rate_per_s:g} times a "
-                "second"
+                f"{len(self._pending)} marks wait, because Grafana is asked at most {self._bounds.rate_per_s:g} times "
+                "a second"
             )
             raise SinkUnavailableError(message)
         self._allowed -= 1

@@ -22,7 +22,7 @@ async def annotate_readings(
     on_ready: Callable[[str], None] | None = None,
     client_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Annotate until `stop` is set. A broker or a Grafana that is away is waited for.
+    """Annotates until `stop` is set. Waits for a broker or a Grafana that is away.
 
     Args:
         bootstrap: HOST:PORT of the broker, several with commas between.
@@ -35,7 +35,7 @@ async def annotate_readings(
         client_options: further options of aiokafka's clients (security).
 
     Raises:
-        GrafanaRefusedError: Grafana refuses the token, or that it annotates.
+        GrafanaRefusedError: Grafana refuses the token, or will not let it annotate.
     """
     observer = _ReadyObserver(grafana.url, ready_file, on_ready)
     sink = GrafanaAnnotationsSink(grafana, bounds=bounds)

@@ -36,7 +36,7 @@ _WHAT_TO_DO = {
 
 
 class GrafanaConnection:
-    """A Grafana at an address, spoken to with a service account's token. Let go of at the end of a `with` block.
+    """A Grafana at an address, asked with a service account's token. A `with` block lets go of it at its end.
 
     Args:
         url: where Grafana is, with the sub-path that it may be served under: `http://127.0.0.1:3000`.
@@ -72,11 +72,11 @@ class GrafanaConnection:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go of it."""
+        """Lets go of it."""
         self.close()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Lets go of it."""
         self._api.client.s.close()
 
     def address(self, path: str) -> str:
@@ -84,10 +84,10 @@ class GrafanaConnection:
         return urllib.parse.urljoin(f"{self.url}/", path)
 
     def call(self, what: str, request: Callable[[Any], T]) -> T:
-        """Make one request.
+        """Makes one request.
 
         Args:
-            what: what is asked for, as an error is to tell it: `to save a dashboard`.
+            what: what is asked for, in the words of an error: `to save a dashboard`.
             request: makes it, with the API of grafana-client.
 
         Raises:

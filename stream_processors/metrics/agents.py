@@ -10,7 +10,7 @@ AGENTS = MetricSpec(
     name="springback_agents",
     kind="gauge",
     unit="agents",
-    help="Agents heard of within the last day, by state; those beyond the bound on series too.",
+    help="Agents that were heard from within the last day, by state; those beyond the bound on series too.",
     source="ours",
     labels=("state",),
 )

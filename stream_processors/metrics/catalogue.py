@@ -1,7 +1,7 @@
 """Every metric that springback exports: its name, kind, unit, help, labels, buckets and where its formula comes from.
 
-This is plain data, read by the sinks that fill the series and by the dashboards that ask for them; no other module
-spells a metric's name or a label's. Names carry base units (`_seconds`, `_steps`) and counters end in `_total`.
+It is read by the sinks that fill the series and by the dashboards that ask for them; no other module spells a metric's
+name or a label's. Names carry base units (`_seconds`, `_steps`) and counters end in `_total`.
 """
 
 from springback.stream_processors.metrics.agents import AGENT_METRICS

@@ -1,11 +1,7 @@
-"""The metrics that a worker serves of itself, at `/metrics` of its health endpoint. Part of the metric catalogue.
+"""The metrics that a worker or judge serves of itself, at `/metrics` of its health endpoint.
 
-They are each worker's own, told apart by Prometheus' `instance`: the exporter does not serve them. The label `stage` is
-`track_steps`, `learn_baselines` or `aggregate_families`. Counters begin at 0 with the worker.
-
-The metrics that a judge serves of itself, at `/metrics` of its health endpoint. Part of the metric catalogue.
-
-As with those of a worker, each judge has its own, told apart by Prometheus' `instance`. Counters begin at 0 with it.
+Each process has its own, told apart by Prometheus' `instance`, and the exporter does not serve them. Counters begin at
+0 with the process. The label `stage` is `track_steps`, `learn_baselines` or `aggregate_families`.
 """
 
 from springback.stream_processors.metrics.spec import MetricSpec

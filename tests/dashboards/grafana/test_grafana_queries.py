@@ -126,7 +126,7 @@ def test_stress_levels_without_episodes_enough_show_no_margin() -> None:
 
 def test_agents_whose_episodes_have_ended_are_not_waited_for(prometheus: PrometheusServer) -> None:
     waiting = [q for q in panel_queries("") if q.expression.startswith("topk(15, time()")]
-    assert {q.panel for q in waiting} == {"Not heard of for", "No progress for", "In a window for"}
+    assert {q.panel for q in waiting} == {"Silent for", "No progress for", "In a window for"}
     for query in waiting:
         assert prometheus.query(query.expression)
         assert not prometheus.query(query.expression.replace('state="ended"', 'state="rebound"'))

@@ -84,7 +84,7 @@ def test_whoever_has_no_password_sees_nothing(guarded: LiveProcess, open_page: O
     expect(page.get_by_text("That is not the password.")).to_be_visible()
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Look").click()
-    expect(page.get_by_text("No agent has been heard of yet")).to_be_visible()
+    expect(page.get_by_text("No agent has reported yet")).to_be_visible()
     expect(page.get_by_role("alert").filter(visible=True)).to_contain_text("No broker answers")
     (cookie,) = [cookie for cookie in page.context.cookies() if cookie["name"] == "springback_login"]
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")

@@ -36,12 +36,12 @@ def test_an_empty_page_says_how_to_fill_it_and_fills_by_itself(
     live: LiveProcess, sender: ReadingSender, open_page: OpenPage
 ) -> None:
     page = open_page(live.address)
-    expect(page.get_by_text("No agent has been heard of yet")).to_be_visible()
+    expect(page.get_by_text("No agent has reported yet")).to_be_visible()
     expect(page.get_by_text(f"springback replay FILE --broker {live.broker}")).to_be_visible()
     expect(page.get_by_role("status")).to_contain_text("live")
     sender.send(status("robot-7"))
     expect(page.get_by_role("link", name="robot-7")).to_be_visible()
-    expect(page.get_by_text("No agent has been heard of yet")).to_be_hidden()
+    expect(page.get_by_text("No agent has reported yet")).to_be_hidden()
     assert list(live.working_directory.iterdir()) == []
 
 
@@ -267,7 +267,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
     live: LiveProcess, sender: ReadingSender, open_page: OpenPage
 ) -> None:
     page = open_page(live.address, width=390)
-    expect(page.get_by_text("No agent has been heard of yet")).to_be_visible()
+    expect(page.get_by_text("No agent has reported yet")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     sender.send(*(status(f"robot-{number}" * (1 + number), 20) for number in range(9)), window("robot-1"), family())
     sender.send(status("robot-1robot-1", 44, departed=41, cost=1.0))

@@ -91,6 +91,6 @@ def test_without_any_broker_the_page_says_so(open_page: OpenPage, tmp_path: Path
     with LiveProcess("127.0.0.1:1", "", tmp_path) as live:
         page = open_page(live.address)
         expect(page.get_by_role("alert")).to_contain_text("No broker answers at 127.0.0.1:1.")
-        expect(page.get_by_text("No agent has been heard of yet")).to_be_visible()
+        expect(page.get_by_text("No agent has reported yet")).to_be_visible()
         page.close()
         assert live.stop() == 0

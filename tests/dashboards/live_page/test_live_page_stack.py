@@ -35,7 +35,7 @@ def test_real_steps_reach_the_page_and_a_disturbance_is_seen_to_come_and_go(
 ) -> None:
     assert stack.live_url is not None
     page = open_page(stack.live_url)
-    expect(page.get_by_text("No agent has been heard of yet")).to_be_visible()
+    expect(page.get_by_text("No agent has reported yet")).to_be_visible()
     row = page.locator(".sb-fleet tbody tr").filter(has_text="robot-7")
     with StepEmitter(KafkaPublisher(stack.broker_address), producer="robot-7") as emitter:
         for number in range(REFERENCES):

@@ -161,7 +161,7 @@ def test_grafana_is_asked_no_faster_than_it_may(bench: Bench, window: Callable[.
     for number in range(10):
         bench.sink.write(window(number=number, departure_time_s=NOW_S, reentry_time_s=NOW_S + 1))
 
-    with pytest.raises(SinkUnavailableError, match="7 marks wait, as Grafana is asked at most 2 times a second"):
+    with pytest.raises(SinkUnavailableError, match="7 marks wait, because Grafana is asked at most 2 times a second"):
         bench.sink.flush()
     assert len(bench.stub.requests) == 5  # two of them to learn what is there
     bench.passed_s += 2.0
