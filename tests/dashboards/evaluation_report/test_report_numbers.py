@@ -39,6 +39,28 @@ def test_the_interval_of_the_capacity_is_that_of_every_draw_of_the_tasks() -> No
     assert found.none_share == 0.0
 
 
+def test_where_versions_are_the_stress_the_interval_is_over_versions() -> None:
+    config = AggregateConfig(default=FamilyContract(evolution=("1", "2"), recovery=1.0, stability=1.0, safety=1.0))
+    summaries = [
+        summary_of(
+            f"{version}-{task}",
+            1.0,
+            task=f"t{task}",
+            version=version,
+            final_progress=reached,
+            final_propositions=reached,
+        )
+        for version, reached in (("1", 1.0), ("2", 0.0))
+        for task in range(6)
+    ]
+    [group] = groups_of(summaries, [], aggregate(summaries, config), config)
+    found = capacity_interval(group, seed=0)
+    assert found is not None
+    assert (found.low, found.high, found.none_share) == (0.0, 0.0, 0.0)
+    assert group.reading is not None
+    assert (group.reading.capacity, group.reading.first_breach) == (0.0, 1.0)
+
+
 def test_episodes_of_one_task_leave_the_capacity_without_an_interval() -> None:
     [row] = numbers_of([summary_of(f"{i}", 0.0, task="mug", reference=True) for i in range(9)]).groups
     assert row.capacity_interval is None
