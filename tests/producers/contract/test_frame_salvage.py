@@ -82,7 +82,8 @@ def test_whole_floats_are_integers_and_null_is_left_out(encode: Encode) -> None:
     assert table.step.tolist() == [1, 2]
     assert table.travel.tolist() == [0.0, 3.0]
     assert [table.mode_names[code] for code in table.mode] == ["run", "go"]
-    assert (table.episodes[0].header.task, table.episodes[0].header.stress) == ("1", 0.0)
+    traits = table.episodes[0].header.traits()
+    assert (traits.task, traits.stress) == ("1", 0.0)
     assert table.ends[0].end.navigation is not None
     assert table.ends[0].end.navigation.actions == 34
 
