@@ -26,15 +26,9 @@ Index = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INTEGER)]
 Instant = Annotated[float, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 
 
-class EpisodeTraits(msgspec.Struct, frozen=True, kw_only=True):
-    """What kind of run an episode is, with nothing left open: what its header declares, without its names.
+class RunTraits(msgspec.Struct, frozen=True, kw_only=True):
+    """How an episode is run: what `EpisodeHeader` and `EpisodeTraits` have in common."""
 
-    `task` is the same for the clean and the perturbed run of one task. `stress` is the severity λ in [0, 1],
-    `magnitude` the size of the perturbation, `reference` marks a clean episode.
-    """
-
-    family: Identifier
-    task: Identifier
     method: Identifier = "default"
     version: Identifier = "0"
     reference: bool = False
@@ -45,26 +39,34 @@ class EpisodeTraits(msgspec.Struct, frozen=True, kw_only=True):
     attack: Label = "none"
 
 
-class EpisodeHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an episode says of itself in every frame that has steps of it: its names, its traits, its instruction.
+class EpisodeTraits(RunTraits, frozen=True):
+    """What kind of episode it is, with nothing left open: what states and readings keep of its header.
 
-    The traits stand flat among the other fields, in the order of the wire, and `task` None stands for the episode id;
-    `traits` is the one place where `EpisodeTraits` is made of them.
+    `task` is the same for the clean and the perturbed run of one task. Fields of its own come before those of
+    `RunTraits`, which are by keyword alone: that is their order in stored states.
+    """
+
+    family: Identifier
+    task: Identifier
+
+
+class _DescribedRun(RunTraits, frozen=True, kw_only=True):
+    """A class of its own so that the instruction comes last on the wire."""
+
+    instruction: Label = ""
+
+
+class EpisodeHeader(_DescribedRun, frozen=True, omit_defaults=True):
+    """What an episode says of itself, in every frame that has steps of it.
+
+    `task` is the same for the clean and the perturbed run of one task; None stands for the episode id. `stress` is
+    the severity λ in [0, 1], `magnitude` the size of the perturbation, `reference` marks a clean episode.
     """
 
     agent: Identifier
     episode: Identifier
     family: Identifier
     task: Identifier | None = None
-    method: Identifier = "default"
-    version: Identifier = "0"
-    reference: bool = False
-    stress: Fraction = 0.0
-    perturbation: Label = "none"
-    perturbation_name: Label = ""
-    magnitude: NonNegative = 0.0
-    attack: Label = "none"
-    instruction: Label = ""
 
     def traits(self) -> EpisodeTraits:
         """The traits that the header declares.
@@ -72,8 +74,8 @@ class EpisodeHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         >>> EpisodeHeader(agent="robot-7", episode="12", family="navigation", stress=0.4).traits().task
         '12'
         """
-        declared = {name: getattr(self, name) for name in EpisodeTraits.__struct_fields__}
-        return EpisodeTraits(**declared | {"task": self.task or self.episode})
+        run = {name: getattr(self, name) for name in RunTraits.__struct_fields__}
+        return EpisodeTraits(family=self.family, task=self.task or self.episode, **run)
 
 
 class NavigationOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
