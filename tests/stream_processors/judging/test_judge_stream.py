@@ -48,7 +48,8 @@ def settings_of(stream: "Stream", base_url: str, **judge: Any) -> WorkerSettings
         | {"deadline_s": DEADLINE_S, "call_timeout_s": 20.0}
         | judge
     }
-    return load_settings(environment=stream.environment | {"SPRINGBACK_REBALANCE_TIMEOUT_S": "2"}, overrides=overrides)
+    quick = {"SPRINGBACK_REBALANCE_TIMEOUT_S": "2", "SPRINGBACK_SESSION_TIMEOUT_S": "4"}
+    return load_settings(environment=stream.environment | quick, overrides=overrides)
 
 
 @contextlib.asynccontextmanager
@@ -66,17 +67,21 @@ async def judging(settings: WorkerSettings, *, crash: bool = False) -> AsyncIter
             await asyncio.gather(task, return_exceptions=crash)
 
 
-async def read_until(stream: "Stream", topic: str, least: int) -> list[Any]:
-    """The topic's records of all partitions, each partition in order, once it has so many."""
+async def read_until(stream: "Stream", topic: str, enough: Callable[[Sequence[Any]], bool]) -> list[Any]:
+    """The topic's records of all partitions, each partition in order, once they are enough."""
     consumer = aiokafka.AIOKafkaConsumer(
         stream.prefix + topic, bootstrap_servers=stream.address, auto_offset_reset="earliest", enable_auto_commit=False
     )
     found: list[Any] = []
     async with consumer, asyncio.timeout(DEADLINE_S):
-        while len(found) < least:
+        while not enough(found):
             for records in (await consumer.getmany(timeout_ms=200)).values():
                 found += records
     return found
+
+
+def so_many(least: int) -> Callable[[Sequence[Any]], bool]:
+    return lambda records: len(records) >= least
 
 
 def messages(producers: str, frames: int) -> list[tuple[bytes, bytes]]:
@@ -105,12 +110,12 @@ def test_steps_become_judged_steps(embedded_stream: "Stream") -> None:
             settings = settings_of(embedded_stream, stub.base_url)
             async with judging(settings):
                 await embedded_stream.send(sent)
-                await read_until(embedded_stream, JUDGED_STEPS, len(sent))
+                await read_until(embedded_stream, JUDGED_STEPS, so_many(len(sent)))
             # It has committed all: a second judge has nothing to do but what is new.
             async with judging(settings):
                 await embedded_stream.send([(b"a", encode_msgpack(frame_of([99], producer="a")))])
-                judged = await read_until(embedded_stream, JUDGED_STEPS, len(sent) + 1)
-        taken = await read_until(embedded_stream, STEPS, len(sent) + 1)
+                judged = await read_until(embedded_stream, JUDGED_STEPS, so_many(len(sent) + 1))
+        taken = await read_until(embedded_stream, STEPS, so_many(len(sent) + 1))
         assert len(judged) == len(taken) == len(sent) + 1
         place = {(record.key, record.partition, record.timestamp) for record in taken}
         assert {(record.key, record.partition, record.timestamp) for record in judged} == place
@@ -142,12 +147,13 @@ def test_a_judge_that_is_torn_down_loses_and_disorders_nothing(embedded_stream: 
             await embedded_stream.send(sent)
             for _ in range(2):
                 async with judging(settings, crash=True):
-                    await read_until(embedded_stream, JUDGED_STEPS, 10)
+                    await read_until(embedded_stream, JUDGED_STEPS, so_many(10))
             async with judging(settings):
                 await embedded_stream.send([(b"a", encode_msgpack(frame_of([99], producer="a")))])
-                while 99 not in steps_by_key(await read_until(embedded_stream, JUDGED_STEPS, 1)).get(b"a", []):
-                    await asyncio.sleep(0.1)
-        judged = await read_until(embedded_stream, JUDGED_STEPS, len(sent) + 1)
+                await read_until(
+                    embedded_stream, JUDGED_STEPS, lambda records: 99 in steps_by_key(records).get(b"a", [])
+                )
+        judged = await read_until(embedded_stream, JUDGED_STEPS, so_many(len(sent) + 1))
         for key, steps in steps_by_key(judged).items():
             first_seen = list(dict.fromkeys(steps))
             assert first_seen == [*range(15), *([99] if key == b"a" else [])]
@@ -184,32 +190,33 @@ class JudgeProcess:
 def test_with_the_endpoint_down_the_worker_finds_what_it_finds_without_a_judge(
     embedded_broker: str, make_stream: Callable[..., "Stream"], recorded: "Recorded", tmp_path: Path
 ) -> None:
-    def found(judged: bool) -> dict[Any, Any]:
-        stream = make_stream(embedded_broker, judged=str(judged).lower())
+    judged, unjudged = streams = [make_stream(embedded_broker, judged=value) for value in ("true", "false")]
+    for stream in streams:
         stream.freeze(recorded)
-        worker = stream.start()
-        judge = JudgeProcess(stream, tmp_path) if judged else None
-        worker.wait_until_ready()
+    workers = [stream.start() for stream in streams]
+    judge = JudgeProcess(judged, tmp_path)
+    try:
+        for worker in workers:
+            worker.wait_until_ready()
 
-        async def scenario() -> dict[Any, Any]:
+        async def found(stream: "Stream") -> dict[Any, Any]:
             await stream.send_frames(recorded.frames)
             await stream.wait_for_episodes(recorded)
-            return await stream.readings(SUMMARIES) | await stream.readings(WINDOWS)
+            readings = await stream.readings(SUMMARIES) | await stream.readings(WINDOWS)
+            closed = {key: reading for key, reading in readings.items() if getattr(reading, "state", "") != "open"}
+            return {key: essentials(reading) for key, reading in closed.items()}
 
-        try:
-            readings = asyncio.run(scenario())
-            if judge is not None:
-                check(judge.report(), recorded)
-                assert f"\nspringback_judge_frames_total {len(recorded.frames)}.0\n" in judge.ask("metrics")
-        finally:
-            if judge is not None:
-                judge.process.send_signal(signal.SIGTERM)
-                assert judge.process.wait(DEADLINE_S) == 0
+        async def both() -> tuple[dict[Any, Any], dict[Any, Any]]:
+            return await asyncio.gather(found(judged), found(unjudged))
+
+        with_judge, without = asyncio.run(both())
+        check(judge.report(), recorded)
+        assert f"\nspringback_judge_frames_total {len(recorded.frames)}.0\n" in judge.ask("metrics")
+    finally:
+        judge.process.send_signal(signal.SIGTERM)
+        assert judge.process.wait(DEADLINE_S) == 0
+    for worker in workers:
         assert worker.end() == 0, worker.log()
-        closed = {key: reading for key, reading in readings.items() if getattr(reading, "state", "") != "open"}
-        return {key: essentials(reading) for key, reading in closed.items()}
-
-    with_judge, without = found(True), found(False)
     assert with_judge.keys() == without.keys()
     assert [key for key, reading in without.items() if not alike(with_judge[key], reading)] == []
     told = (tmp_path / "judge.log").read_text()
