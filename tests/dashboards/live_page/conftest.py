@@ -93,6 +93,22 @@ def live(embedded_broker: str, prefix: str, tmp_path: Path) -> Iterator[LiveProc
         yield process
 
 
+@pytest.fixture(scope="module")
+def shared(embedded_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveProcess]:
+    """A page that the tests of a module share: each has agents and families of its own, by names that it begins."""
+    prefix = f"live-{uuid.uuid4().hex[:8]}-"
+    run_apart(lambda: declare_topics(embedded_broker, prefix=prefix, partitions=2))
+    with LiveProcess(embedded_broker, prefix, tmp_path_factory.mktemp("shared")) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def shared_sender(shared: LiveProcess) -> Iterator[ReadingSender]:
+    """Sends readings to the topics of the shared page."""
+    with ReadingSender(shared.broker, shared.prefix) as sender:
+        yield sender
+
+
 @pytest.fixture
 def sender(live: LiveProcess) -> Iterator[ReadingSender]:
     """Sends readings to the page's topics."""
