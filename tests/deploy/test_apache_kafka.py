@@ -80,20 +80,15 @@ def test_a_running_one_is_not_started_again(own_kafka: ApacheKafka) -> None:
         own_kafka.start()
 
 
-def test_another_port_is_taken_when_the_first_is_held(
+def test_another_port_is_taken_when_the_first_is_held_and_nothing_is_left_behind(
     apache_kafka: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ports = [int(apache_kafka.rpartition(":")[2]), *(free_port() for _ in range(3))]
     monkeypatch.setattr("springback.deploy.broker_process.free_port", iter(ports).__next__)
-    with ApacheKafka(tmp_path) as kafka:
-        assert kafka.address != apache_kafka
-        assert cluster_id(kafka.address) not in {None, cluster_id(apache_kafka)}
-
-
-def test_nothing_is_left_behind(apache_kafka: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with ApacheKafka() as kafka:
+        assert kafka.address != apache_kafka
+        assert cluster_id(kafka.address) not in {None, cluster_id(apache_kafka)}
         assert any(tmp_path.rglob("meta.properties"))
-        assert cluster_id(kafka.address) != cluster_id(apache_kafka)
     assert not any(path.is_dir() for base in tmp_path.iterdir() for path in base.iterdir())
     assert cluster_id(kafka.address) is None
