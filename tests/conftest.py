@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile("springback", deadline=None)
 hypothesis.settings.load_profile("springback")
 
+# A Kafka of a test lives for seconds: the optimising compiler and threads for collecting garbage would not pay off.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @pytest.fixture(scope="session")
 def embedded_broker() -> Iterator[str]:
