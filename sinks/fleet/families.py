@@ -10,7 +10,7 @@ for each family: stress levels and attack kinds.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from springback.sinks.fleet.fleet_state import FamilyNews, clean_family
@@ -30,6 +30,8 @@ ATTACKS = 16
 """Attack kinds of a family with series of their own, in the order of their names, besides `all` and `other`."""
 
 _METRICS = (*FAMILY_METRICS, *NAVIGATION_METRICS)
+
+_Rows = list[tuple[float | None, list[str]]]
 
 Shown = Mapping[str, Mapping[Labels, float]]
 """By the metric's name, and by the label values that follow the family's, the value."""
@@ -91,16 +93,14 @@ class FamilySeries:
         rows = [(value, labels) for value, *labels in spec.rows(reading)]
         for place, name in enumerate(names):
             if name == "stress":
-                finite = [row for row in rows if math.isfinite(float(row[1][place]))]
-                for _ in rows[len(finite) :]:
+                usable = [row for row in rows if math.isfinite(float(row[1][place]))]
+                for _ in range(len(rows) - len(usable)):
                     self._series.refuse(spec)
-                rows = finite
+                rows = usable
             if name in _BOUNDED:
-                told = {labels[place] for _, labels in rows}
-                shown = {label: number for number, label in enumerate(_BOUNDED[name](told))}
-                if len(shown) < len(told):
+                rows, all_shown = _bounded(rows, place, _BOUNDED[name])
+                if not all_shown:
                     overflown.add(name)
-                rows = sorted((row for row in rows if row[1][place] in shown), key=lambda row: shown[row[1][place]])
         found: dict[Labels, list[float]] = {}
         for value, labels in rows:
             if value is not None and self._series.accepts(spec, value):
@@ -108,13 +108,21 @@ class FamilySeries:
         return {labels: spec.combine(values) for labels, values in found.items()}
 
 
-def _lowest(levels: Iterable[str]) -> list[str]:
+def _bounded(rows: _Rows, place: int, shown: Callable[[set[str]], list[str]]) -> tuple[_Rows, bool]:
+    """The rows whose label at a place is shown, in the order of those labels, and whether these are all."""
+    told = {labels[place] for _, labels in rows}
+    order = {label: number for number, label in enumerate(shown(told))}
+    kept = sorted((row for row in rows if row[1][place] in order), key=lambda row: order[row[1][place]])
+    return kept, len(order) == len(told)
+
+
+def _lowest(levels: set[str]) -> list[str]:
     return sorted(levels, key=float)[:STRESS_LEVELS]
 
 
-def _first_named(kinds: Iterable[str]) -> list[str]:
-    together = {ALL_KINDS, OTHER_KINDS}.intersection(kinds)
-    return [*sorted(set(kinds) - together)[:ATTACKS], *sorted(together)]
+def _first_named(kinds: set[str]) -> list[str]:
+    together = kinds & {ALL_KINDS, OTHER_KINDS}
+    return [*sorted(kinds - together)[:ATTACKS], *sorted(together)]
 
 
 _BOUNDED = {"stress": _lowest, "attack": _first_named}

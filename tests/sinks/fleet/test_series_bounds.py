@@ -79,5 +79,6 @@ def test_the_help_of_the_command_tells_it() -> None:
     assert told is not None
     series, of_agents = (int(number.replace(",", "")) for number in told.groups())
     bounds = SeriesBounds()
-    assert bounds.series <= series <= 1.1 * bounds.series
-    assert bounds.agent_series <= of_agents <= 1.1 * bounds.agent_series
+    # With room for new metrics, which need not touch the command.
+    assert bounds.series <= series <= 1.5 * bounds.series
+    assert bounds.agent_series <= of_agents <= 1.5 * bounds.agent_series
