@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 Row = dict[str, Any]
+Level = tuple[Any, ...]
+"""How much of an anchor (mode, b^p, b^q) is told apart: nothing at the root, the whole of it at a leaf."""
 KAPPA, ETA = 20.0, 0.05
 ABSOLUTE = [1e-3, 1e-3, 1e-2, 0.1, 1e-3, 1e-3, 1e-2]
 CHANNELS = ([0, 1], [2, 3], [4, 5, 6])
@@ -40,6 +42,21 @@ def literal_steps(rows: list[Row]) -> list[LiteralStep]:
     return steps
 
 
+def shrunk(part: Any, above: tuple[Any, Any] | None) -> tuple[Any, Any]:
+    """Mean and covariance of a level's samples, shrunk to the level above, which stands where there are none."""
+    n = len(part)
+    if n == 0 and above is not None:
+        return above
+    own = part.mean(axis=0)
+    m2 = sum(np.outer(v - own, v - own) for v in part)
+    if above is None:
+        return own, m2 / max(n - 1, 1)
+    mu, s = above
+    new = (n * own + KAPPA * mu) / (n + KAPPA)
+    spread = n * np.outer(own - new, own - new) + KAPPA * np.outer(mu - new, mu - new)
+    return new, (m2 + KAPPA * s + spread) / (n + KAPPA)
+
+
 class LiteralBaseline:
     """Keeps every sample, and works a cell out from them when it is first asked for it."""
 
@@ -53,61 +70,40 @@ class LiteralBaseline:
                 samples.append([*step.x, step.p, steps[-1].step - step.step + 1])
         self.samples = np.array(samples)
         self.root_mean = self.samples.mean(axis=0)
-        self._cells: dict[tuple[str, int, int], tuple[Any, Any]] = {}
-        self._levels: dict[tuple[str, int, int], list[Any]] = {}
-        self._remaining: dict[tuple[tuple[str, int, int], float], float] = {}
+        self._cells: dict[Level, tuple[Any, Any]] = {}
+        self._lines: dict[Level, tuple[int, float, float, float]] = {}
 
-    def levels(self, anchor: tuple[str, int, int]) -> list[Any]:
-        """The samples of each level, root first; levels without samples left out."""
-        if anchor not in self._levels:
-            self._levels[anchor] = self._levels_of(anchor)
-        return self._levels[anchor]
+    def level(self, level: Level) -> Any:
+        """The samples of a level."""
+        return self.samples[np.array([anchor[: len(level)] == level for anchor in self.anchors])]
 
-    def _levels_of(self, anchor: tuple[str, int, int]) -> list[Any]:
-        mode, bp, bq = anchor
-        chosen = [
-            [True for _ in self.anchors],
-            [m == mode for m, _, _ in self.anchors],
-            [(m, b) == (mode, bp) for m, b, _ in self.anchors],
-            [a == (mode, bp, bq) for a in self.anchors],
-        ]
-        return [self.samples[np.array(mask)] for mask in chosen if any(mask)]
-
-    def cell(self, anchor: tuple[str, int, int]) -> tuple[Any, Any]:
+    def cell(self, level: Level) -> tuple[Any, Any]:
         """Mean and covariance of the 10-vector, shrunk down the levels."""
-        if anchor not in self._cells:
-            self._cells[anchor] = self._cell(anchor)
-        return self._cells[anchor]
+        if level not in self._cells:
+            self._cells[level] = shrunk(self.level(level), self.cell(level[:-1]) if level else None)
+        return self._cells[level]
 
-    def _cell(self, anchor: tuple[str, int, int]) -> tuple[Any, Any]:
-        root, *further = self.levels(anchor)
-        mu = root.mean(axis=0)
-        s = sum(np.outer(v - mu, v - mu) for v in root) / max(len(root) - 1, 1)
-        for part in further:
-            n, own = len(part), part.mean(axis=0)
-            m2 = sum(np.outer(v - own, v - own) for v in part)
-            new = (n * own + KAPPA * mu) / (n + KAPPA)
-            spread = n * np.outer(own - new, own - new) + KAPPA * np.outer(mu - new, mu - new)
-            s = (m2 + KAPPA * s + spread) / (n + KAPPA)
-            mu = new
-        return mu, s
-
-    def remaining(self, anchor: tuple[str, int, int], p: float) -> float:
+    def remaining(self, level: Level, p: float) -> float:
         """W*_rem."""
-        if (anchor, p) not in self._remaining:
-            self._remaining[anchor, p] = self._remaining_work(anchor, p)
-        return self._remaining[anchor, p]
+        return max(1.0, self._work(level, p))
 
-    def _remaining_work(self, anchor: tuple[str, int, int], p: float) -> float:
-        w = 0.0
-        for depth, part in enumerate(self.levels(anchor)):
+    def _work(self, level: Level, p: float) -> float:
+        n, p_mean, w_mean, slope = self._line(level)
+        if n == 0:
+            return self._work(level[:-1], p)
+        here = w_mean + slope * (p - p_mean)
+        return (n * here + KAPPA * self._work(level[:-1], p)) / (n + KAPPA) if level else here
+
+    def _line(self, level: Level) -> tuple[int, float, float, float]:
+        """How many samples, the means of p and w, and the slope."""
+        if level not in self._lines:
+            part = self.level(level)
             n, ps, ws = len(part), part[:, 8], part[:, 9]
-            c_pw = float(np.sum((ps - ps.mean()) * (ws - ws.mean())))
-            c_pp = float(np.sum((ps - ps.mean()) ** 2))
-            slope = min(0.0, c_pw / (c_pp + 1e-5 * n)) if n > 5 else 0.0
-            here = float(ws.mean()) + slope * (p - float(ps.mean()))
-            w = here if depth == 0 else (n * here + KAPPA * w) / (n + KAPPA)
-        return max(1.0, w)
+            p_mean, w_mean = (float(ps.mean()), float(ws.mean())) if n else (0.0, 0.0)
+            c_pw = float(np.sum((ps - p_mean) * (ws - w_mean)))
+            c_pp = float(np.sum((ps - p_mean) ** 2))
+            self._lines[level] = n, p_mean, w_mean, min(0.0, c_pw / (c_pp + 1e-5 * n)) if n > 5 else 0.0
+        return self._lines[level]
 
     def intensity(self, step: LiteralStep) -> tuple[float, list[float]]:
         """g^rec and the channels' g^u."""

@@ -4,7 +4,6 @@ Written from the definition alone: returns, advantages and variances are direct 
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,27 +12,17 @@ from tests.stream_processors.resilience.literal_metrics import (
     ABSOLUTE,
     ETA,
     KAPPA,
+    Level,
     LiteralBaseline,
     LiteralStep,
     Row,
     literal_steps,
+    shrunk,
 )
 
 GAMMA, TRACE, SHAPING, SPREAD_STEPS = 0.99, 0.95, 1.0, 8
 Anchor = tuple[str, int, int]
 SCORES = ("judge_goal", "judge_rationality", "judge_efficiency")
-
-
-def levels(anchors: list[Anchor], samples: list[Any], anchor: Anchor) -> list[Any]:
-    """The samples of each level of back-off, root first; levels without samples left out."""
-    same: list[Callable[[Anchor], bool]] = [
-        lambda other: True,
-        lambda other: other[0] == anchor[0],
-        lambda other: other[:2] == anchor[:2],
-        lambda other: other == anchor,
-    ]
-    found = [[v for a, v in zip(anchors, samples, strict=True) if alike(a)] for alike in same]
-    return [np.array(part) for part in found if part]
 
 
 class LiteralStability:
@@ -50,8 +39,8 @@ class LiteralStability:
         self._residuals: dict[tuple[int, bool, int], tuple[list[Row], list[float]]] = {}
         self._distances: dict[tuple[int, bool, int, int | None], tuple[list[Row], list[float]]] = {}
         self.anchors = [step.anchor for rows in references for step in literal_steps(rows)]
-        self._values: dict[Anchor, float] = {}
-        self._covariances: dict[Anchor, Any] = {}
+        self._values: dict[Level, float] = {}
+        self._covariances: dict[Level, tuple[Any, Any]] = {}
         self.returns: list[float] = []
         for rows in references:
             rewards = self.rewards(rows, success=True)
@@ -86,15 +75,19 @@ class LiteralStability:
             for t, (row, step) in enumerate(zip(rows[self.unscored :], steps, strict=True))
         ]
 
-    def value(self, anchor: Anchor) -> float:
-        """The mean discounted return at an anchor, shrunk down the levels."""
-        if anchor not in self._values:
-            root, *further = levels(self.anchors, self.returns, anchor)
-            value = float(root.mean())
-            for part in further:
-                value = (len(part) * float(part.mean()) + KAPPA * value) / (len(part) + KAPPA)
-            self._values[anchor] = value
-        return self._values[anchor]
+    def level(self, level: Level, samples: list[Any]) -> Any:
+        """Those of the samples, one for each reference step, that belong to a level."""
+        return np.array([v for a, v in zip(self.anchors, samples, strict=True) if a[: len(level)] == level])
+
+    def value(self, level: Level) -> float:
+        """The mean discounted return at a level, shrunk to those above it."""
+        if level not in self._values:
+            part = self.level(level, self.returns)
+            above = self.value(level[:-1]) if level else 0.0
+            weight = KAPPA if level else 0.0
+            own = float(part.mean()) if len(part) else above
+            self._values[level] = (len(part) * own + weight * above) / (len(part) + weight)
+        return self._values[level]
 
     def residuals(self, rows: list[Row], success: bool) -> list[float]:
         """Delta of each step; after the end nothing is to be had."""
@@ -123,21 +116,16 @@ class LiteralStability:
         delta, advantage = self.residuals(rows, success), self.advantages(rows, success)
         return [[abs(d), abs(a), v] for d, a, v in zip(delta, advantage, spread, strict=True)]
 
-    def covariance(self, anchor: Anchor) -> Any:
-        """Sigma(a) of x^stab, shrunk down the levels."""
-        if anchor not in self._covariances:
-            root, *further = levels(self.anchors, self.vectors, anchor)
-            mu = root.mean(axis=0)
-            s = sum(np.outer(v - mu, v - mu) for v in root) / max(len(root) - 1, 1)
-            for part in further:
-                n, own = len(part), part.mean(axis=0)
-                new = (n * own + KAPPA * mu) / (n + KAPPA)
-                m2 = sum(np.outer(v - own, v - own) for v in part)
-                spread = n * np.outer(own - new, own - new) + KAPPA * np.outer(mu - new, mu - new)
-                s = (m2 + KAPPA * s + spread) / (n + KAPPA)
-                mu = new
-            self._covariances[anchor] = s
-        return self._covariances[anchor]
+    def covariance(self, level: Level) -> Any:
+        """Sigma(a) of x^stab."""
+        return self._moments(level)[1]
+
+    def _moments(self, level: Level) -> tuple[Any, Any]:
+        """Mean and covariance of x^stab, shrunk down the levels."""
+        if level not in self._covariances:
+            above = self._moments(level[:-1]) if level else None
+            self._covariances[level] = shrunk(self.level(level, self.vectors), above)
+        return self._covariances[level]
 
     def distances(self, rows: list[Row], success: bool) -> list[float]:
         """The terms of equation 5."""

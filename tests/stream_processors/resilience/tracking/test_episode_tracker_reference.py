@@ -24,7 +24,7 @@ Sums often are multiples of 0.2, so a bound is none: rounding must not decide wh
 """
 
 
-@by_seed(8)
+@by_seed(10)
 @given(seed=st.integers(0, 2**32 - 1))
 @pytest.mark.parametrize("references", [4, 5])
 def test_windows_costs_and_calibration_agree(references: int, seed: int) -> None:
