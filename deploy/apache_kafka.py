@@ -162,7 +162,7 @@ def _fetch(jars: Path) -> None:
             raise DeployError(message) from error
         if exit_code != 0 or not any((work / "jars").glob("kafka_2.13-*.jar")):
             message = (
-                f"Maven could not fetch Apache Kafka {KAFKA_VERSION} (exit code {exit_code}). Is the network there, "
+                f"Maven could not fetch Apache Kafka {KAFKA_VERSION} (exit code {exit_code}). Is there a network, "
                 f"and does Maven reach its repository (~/.m2/settings.xml)? It said:\n{said}\n{_ELSE}"
             )
             raise DeployError(message)

@@ -101,7 +101,7 @@ def _check_sources(mapping: "SignalMapping | None") -> None:
         return
     for name in mapping.sources:
         if name not in known:
-            message = f"[source.{name}] of {mapping.file} is of no bridge; there are {', '.join(known)}"
+            message = f"[source.{name}] of {mapping.file} names no bridge; there are {', '.join(known)}"
             raise typer.BadParameter(message, param_hint="--mapping")
 
 

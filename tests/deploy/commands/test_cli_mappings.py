@@ -104,7 +104,7 @@ def test_settings_of_no_bridge_are_refused(mapping: Path, tmp_path: Path, capsys
     assert cli.main(["bridge", "mqtt", "-m", str(mapping), "--record", str(tmp_path / "out.jsonl")]) == 2
     said = " ".join(capsys.readouterr().err.replace("│", " ").split())
     assert "[source.mqqt]" in said
-    assert "is of no bridge; there are mqtt, ros" in said
+    assert "names no bridge; there are mqtt, ros" in said
 
 
 def test_versions_of_a_robot_are_compared_and_learned_from(
