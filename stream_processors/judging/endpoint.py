@@ -70,7 +70,7 @@ class JudgeEndpoint:
             message = f"No answer within {self._timeout_s:g} s."
             raise EndpointError(cause="timed_out", message=message, again=True) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            message = f"The endpoint cannot be asked: {type(error).__name__}."
+            message = f"The endpoint cannot be called: {type(error).__name__}."
             raise EndpointError(cause="failed", message=message, again=True) from error
 
     async def _post(self, content: dict[str, Any]) -> bytes:
