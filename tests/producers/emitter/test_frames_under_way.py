@@ -17,14 +17,20 @@ class Kafka:
     def __init__(self) -> None:
         self.waiting: list[tuple[bytes, OnDone]] = []
         self.arrived: list[bytes] = []
+        self.failed: set[bytes] = set()
 
     def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
+        self.failed.discard(frame_bytes)
+        assert all(data > frame_bytes for data in self.failed), "it passes by one that failed"
+        assert all(data < frame_bytes for data, _ in self.waiting), "one that came later is on its way"
         self.waiting.append((frame_bytes, on_done))
 
-    def answer(self, error: Exception | None) -> None:
-        data, on_done = self.waiting.pop(0)
+    def answer(self, error: Exception | None, place: int = 0) -> None:
+        data, on_done = self.waiting.pop(place % len(self.waiting))
         if error is None:
             self.arrived.append(data)
+        elif not isinstance(error, FrameRefusedError):
+            self.failed.add(data)
         on_done(error)
 
     def flush(self, timeout_s: float) -> None:
@@ -40,20 +46,23 @@ def offered(passing: FramesUnderWay, count: int, settled: list[int]) -> None:
         return lambda _: settled.append(number)
 
     for number in range(count):
-        passing.offer(b"r7", b"%d" % number, settling(number))
+        passing.offer(b"r7", b"%03d" % number, settling(number))
 
 
-@given(st.lists(st.sampled_from(["arrives", "fails", "is refused"]), max_size=60))
-def test_whatever_fails_arrives_later_in_the_first_order(fates: list[str]) -> None:
+FATES = st.lists(st.tuples(st.sampled_from(["arrives", "fails", "is refused"]), st.integers(0, 7)), max_size=60)
+
+
+@given(FATES)
+def test_whatever_fails_arrives_later_in_the_first_order(fates: list[tuple[str, int]]) -> None:
     kafka, settled, now_s = Kafka(), list[int](), [0.0]
     passing = FramesUnderWay(kafka, clock=lambda: now_s[0])
     offered(passing, 8, settled)
     refused = 0
-    for fate in fates:
+    for fate, place in fates:
         if kafka.waiting:
             error = {"arrives": None, "fails": PublishError("away"), "is refused": FrameRefusedError("too large")}[fate]
             refused += fate == "is refused"
-            kafka.answer(error)
+            kafka.answer(error, place)
         now_s[0] += 10.0
         passing.push()
     while kafka.waiting:
@@ -79,7 +88,7 @@ def test_nothing_passes_by_what_failed() -> None:
     now_s[0] += 10.0
     passing.push()
     kafka.flush(1.0)
-    assert kafka.arrived == [b"0", b"1", b"later"]
+    assert kafka.arrived == [b"000", b"001", b"later"]
     assert settled == [0, 1, 2]
 
 
