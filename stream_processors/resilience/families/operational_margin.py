@@ -1,22 +1,20 @@
 """How far from its contract an episode (equation 7) and a whole stress level (equations 8 and 9) stay.
 
-An example: an episode reached all of the progress and propositions wanted (0.5 each), at a recovery cost of 8 where the
-contract allows 10 and violations of 4 where it allows 5. Its entries are 1 / 0.5 twice, 10 / 8 and 5 / 4; the smallest
-less 1 is the monitor:
+An example: the episodes of a level reached all of the progress and propositions, of which 0.5 is wanted, at a recovery
+cost of 8 where the contract allows 10 and violations of 4 where it allows 5; stability was not measured. The entries
+are 1 / 0.5 twice, 10 / 8 and 5 / 4. The margin takes the three smallest: (1.25 + 1.25 + 2) / 3 - 1:
 
 >>> contract = ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=None, safety=5.0)
->>> entries = _Entries(progress=1.0, propositions=1.0, recovery=8.0, stability=None, safety=4.0)
->>> found = _ratios(entries, contract)
->>> [ratio and round(ratio, 6) for ratio in found]
-[2.0, 2.0, 1.25, None, 1.25]
->>> round(min(_known(found)) - 1, 6)
-0.25
+>>> all_of_it = QuantileSketch([1.0] * 5)
+>>> level = StressBin(episodes=5, progress=all_of_it, propositions=all_of_it)
+>>> level.recovery, level.safety = QuantileSketch([8.0] * 5), QuantileSketch([4.0] * 5)
+>>> found = ratios(level, contract, AggregateConfig())
+>>> found.progress, found.propositions, round(found.recovery, 6), found.stability, round(found.safety, 6)
+(2.0, 2.0, 1.25, None, 1.25)
+>>> round(margin(found, smallest=3), 6)
+0.5
 
-The margin of a level takes its three smallest entries: (0.9 + 1.0 + 0.8) / 3 - 1 is below 0, so the contract is broken:
-
->>> level = ExtensibilityRatios(progress=0.9, propositions=1.0, recovery=0.8, stability=2.0, safety=10.0)
->>> round(margin(level, smallest=3), 6)
--0.1
+The monitor of a single such episode is its smallest entry less 1, that is 0.25.
 """
 
 from statistics import fmean
