@@ -1,6 +1,6 @@
 """The console command `springback`: runs a command, and turns what goes wrong into one clear line and an exit code.
 
-The commands themselves are in `deploy/commands/`, one file each. Whatever they need is imported when they run, so that
+The commands themselves are in `deploy/commands/`. Whatever they need is imported when they run, so that
 `springback --help` is quick, and an install that lacks an extra says which one to add.
 """
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from springback.deploy.commands import alerts, baseline, dashboards, schema, sources
+from springback.deploy.commands import alerts, baseline, dashboards, reference
 from springback.deploy.commands.recordings import compare, evaluate, fit_value, record, replay
-from springback.deploy.commands.services import annotate, bridge, demo, export, gateway, judge, live, topics, up, worker
+from springback.deploy.commands.services import arrival, one_machine, stream, watching
 
 _ABOUT = """Live resilience telemetry for embodied agents: from step events on Kafka to recovery costs in Prometheus.
 
@@ -32,19 +32,19 @@ def build_app() -> typer.Typer:
     )
     app.callback()(_global_options)
     for panel, commands in {
-        "On one machine": (demo.demo, up.up),
+        "On one machine": (one_machine.demo, one_machine.up),
         "The parts": (
-            bridge.bridge,
-            gateway.gateway,
-            worker.worker,
-            judge.judge,
-            export.export,
-            live.live,
-            topics.topics,
+            arrival.bridge,
+            arrival.gateway,
+            stream.worker,
+            stream.judge,
+            watching.export,
+            watching.live,
+            stream.topics,
         ),
         "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare, fit_value.fit_value),
-        "Monitoring": (annotate.annotate,),
-        "Reference": (sources.sources, schema.schema),
+        "Monitoring": (watching.annotate,),
+        "Reference": (reference.sources, reference.schema),
     }.items():
         for command in commands:
             app.command(rich_help_panel=panel)(command)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from springback.deploy.commands.services.export import export
+from springback.deploy.commands.services.watching import export
 from springback.sinks.fleet.series_bounds import SeriesBounds
 from springback.sinks.sink import DeadLetter
 from springback.stream_processors.resilience.readings import EpisodeTraits, NavigationScores, StressMargin

@@ -1,4 +1,4 @@
-"""`springback sources`: where steps can come from and readings go to, and what of it is installed."""
+"""`springback sources` and `springback schema`: what there is, and what a step frame looks like."""
 
 import typer
 
@@ -37,3 +37,15 @@ def sources() -> None:
     typer.echo(f"Sinks: {', '.join(written)}")
     for fault in (*known.faults, *models.faults, *sinks.faults):
         typer.echo(f"{fault}", err=True)
+
+
+def schema() -> None:
+    """Print the JSON Schema of a step frame: what any client may send as JSON to the topic `steps`.
+
+    Example: springback schema > step_frame.schema.json
+    """
+    import msgspec
+
+    from springback.producers.contract.schema import frame_schema
+
+    typer.echo(msgspec.json.format(msgspec.json.encode(frame_schema()), indent=2))
