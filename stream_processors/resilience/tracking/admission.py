@@ -15,9 +15,9 @@ from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, Outcome
 from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode, gather
 from springback.stream_processors.resilience.tracking.tracker_state import (
-    AgentState,
     LearningState,
     OpenEpisode,
+    TrackedAgent,
     TrackerState,
 )
 
@@ -40,9 +40,9 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
     ends = {end.episode: end for end in table.ends}
     # Position in `touched` of each of the table's episodes; -1 for copies of what is over, whose rows are dropped.
     place_of_episode = np.full(len(table.episodes), -1, dtype=np.int64)
-    agent_of_episode: list[AgentState] = []
+    agent_of_episode: list[TrackedAgent] = []
 
-    def place_for(agent: AgentState, state: OpenEpisode) -> int:
+    def place_for(agent: TrackedAgent, state: OpenEpisode) -> int:
         place = position_of.setdefault(id(state), len(touched))
         if place == len(touched):
             touched.append(TouchedEpisode(agent, state))
@@ -88,18 +88,18 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
     return gather(table, taken, places, touched, agents, grid)
 
 
-def forget_episode(agent: AgentState, episode: OpenEpisode, config: ResilienceConfig) -> None:
+def forget_episode(agent: TrackedAgent, episode: OpenEpisode, config: ResilienceConfig) -> None:
     """Takes an ended episode out of the open ones, and remembers that it is over."""
     del agent.open[episode.key.episode]
     if episode.key.session == agent.session:
         agent.ended = [*agent.ended, episode.key.mark()][-config.remembered_episodes :]
 
 
-def _agent_of(state: TrackerState, entry: TableEpisode, producer: str, session: str) -> AgentState:
+def _agent_of(state: TrackerState, entry: TableEpisode, producer: str, session: str) -> TrackedAgent:
     name = entry.header.agent
     agent = state.agents.get(name)
     if agent is None:
-        agent = state.agents[name] = AgentState(agent=name, producer=producer, session=session)
+        agent = state.agents[name] = TrackedAgent(agent=name, producer=producer, session=session)
     agent.producer = producer
     return agent
 
@@ -146,7 +146,7 @@ def _choose_rows(table: StepTable, touched: list[TouchedEpisode], place_of_episo
     return order[fresh], place[fresh]
 
 
-def _count_copies(table: StepTable, taken: Ints, agent_of_episode: list[AgentState]) -> None:
+def _count_copies(table: StepTable, taken: Ints, agent_of_episode: list[TrackedAgent]) -> None:
     """Counts the rows that are not taken, for the agents that sent them."""
     dropped = np.ones(len(table.step), dtype=bool)
     dropped[taken] = False
@@ -159,7 +159,7 @@ def _note_times(
     taken: Ints,
     touched: list[TouchedEpisode],
     place_of_episode: Ints,
-    agent_of_episode: list[AgentState],
+    agent_of_episode: list[TrackedAgent],
 ) -> None:
     """Follows each episode's last new step and each agent's clock, and counts the times replaced by the broker's.
 
@@ -178,7 +178,7 @@ def _note_times(
             agent.time_s = float(table.time_s[row])
             known = skew if agent.clock_skew_s is None else agent.clock_skew_s
             agent.clock_skew_s = known + SKEW_SMOOTHING * (skew - known)
-    first_of_frame: dict[int, AgentState] = {}
+    first_of_frame: dict[int, TrackedAgent] = {}
     for entry, agent in zip(table.episodes, agent_of_episode, strict=True):
         first_of_frame.setdefault(entry.frame, agent)
     for frame_number in np.flatnonzero(table.replaced_times).tolist():

@@ -12,7 +12,7 @@ from springback.stream_processors.intake.step_table import StepTable
 from springback.stream_processors.resilience.anchor import N_SIGNALS, AnchorGrid, Bools, Floats, Ints, cycle_times
 from springback.stream_processors.resilience.columns import one_back, run_begins
 from springback.stream_processors.resilience.readings import Outcome
-from springback.stream_processors.resilience.tracking.tracker_state import AgentState, OpenEpisode
+from springback.stream_processors.resilience.tracking.tracker_state import OpenEpisode, TrackedAgent
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class TouchedEpisode:
     `opened` says that it begins here. `ended_s` is None where nobody said when: its last step's time stands for it.
     """
 
-    agent: AgentState
+    agent: TrackedAgent
     state: OpenEpisode
     outcome: Outcome | None = None
     ended_s: float | None = None
@@ -58,7 +58,7 @@ class Batch:
     """
 
     episodes: list[TouchedEpisode]
-    agents: list[AgentState]
+    agents: list[TrackedAgent]
     families: list[str]
     family_of: Ints
     mode_names: list[str]
@@ -114,7 +114,7 @@ def gather(
     taken: Ints,
     places: Ints,
     episodes: list[TouchedEpisode],
-    agents: list[AgentState],
+    agents: list[TrackedAgent],
     grid: AnchorGrid,
 ) -> Batch:
     """Gathers the rows taken out of the table, and works out what stood before each.

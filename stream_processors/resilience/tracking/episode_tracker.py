@@ -36,9 +36,9 @@ from springback.stream_processors.resilience.tracking.batch import Batch, Touche
 from springback.stream_processors.resilience.tracking.episode_learning import contribution, learn
 from springback.stream_processors.resilience.tracking.scoring import ScoredBatch, score
 from springback.stream_processors.resilience.tracking.tracker_state import (
-    AgentState,
     OpenEpisode,
     ScoredStep,
+    TrackedAgent,
     TrackerState,
 )
 
@@ -144,7 +144,7 @@ class EpisodeTracker:
             if learned is not None:
                 outputs.contributions.append(learned)
 
-    def _report_agent(self, agent: AgentState, now_s: float, outputs: TrackerOutputs) -> None:
+    def _report_agent(self, agent: TrackedAgent, now_s: float, outputs: TrackerOutputs) -> None:
         if now_s - agent.reported_s >= self.config.status_interval_s:
             agent.reported_s, agent.changed = now_s, False
             outputs.statuses.append(agent_status(agent))
@@ -279,7 +279,7 @@ def episode_begun(episode: OpenEpisode) -> EpisodeBegun:
     return EpisodeBegun(key=episode.key, traits=episode.traits, time_s=episode.seen_s)
 
 
-def agent_status(agent: AgentState) -> AgentStatus:
+def agent_status(agent: TrackedAgent) -> AgentStatus:
     """The agent and its open episodes, as of the last event."""
     return AgentStatus(
         agent=agent.agent,

@@ -107,7 +107,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
         )
 
 
-class AgentState(msgspec.Struct, kw_only=True):
+class TrackedAgent(msgspec.Struct, kw_only=True):
     """One agent: its session, its open episodes, and what is needed to recognise old copies.
 
     `ended` holds hashes of the current session's ended episodes, oldest first. `reported_s` is the broker's time of
@@ -141,5 +141,5 @@ class AgentState(msgspec.Struct, kw_only=True):
 class TrackerState(msgspec.Struct, kw_only=True):
     """The state of one bucket of agents. `TrackerState()` is the blank one."""
 
-    agents: dict[str, AgentState] = msgspec.field(default_factory=dict)
+    agents: dict[str, TrackedAgent] = msgspec.field(default_factory=dict)
     schema_version: int = TRACKER_SCHEMA_VERSION
