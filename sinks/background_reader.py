@@ -58,7 +58,7 @@ class BackgroundReader:
         """A sink was unavailable and is tried again: the runner has logged it."""
 
     def caught_up(self) -> None:
-        """Lets whoever waits go on: everything that was in the topics at the start has been written."""
+        """Ends the wait: everything that was in the topics at the start has been written."""
         self._caught_up.set()
 
     def __enter__(self) -> Self:
@@ -87,7 +87,7 @@ class BackgroundReader:
         except Exception as error:
             self._error = error
         finally:
-            self._caught_up.set()  # whoever waits shall look at the error
+            self._caught_up.set()  # so that `__enter__` sees the error
 
     async def _read(self) -> None:
         reading = asyncio.create_task(self._runner.run())

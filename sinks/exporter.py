@@ -43,7 +43,7 @@ async def export_readings(
 ) -> None:
     """Exports until `stop` is set.
 
-    The page is served from the start. A broker that is away is waited for, and shown on the page.
+    The page is served from the start. It waits for a broker that is away, and the page shows that.
 
     Args:
         bootstrap: HOST:PORT of the broker, several with commas between.
@@ -83,7 +83,7 @@ async def export_readings(
 
 
 class _ReadyObserver:
-    """Passes what the runner tells on to the sink, and tells the outside when all is caught up."""
+    """Passes on to the sink what the runner reports, and says when all is caught up."""
 
     def __init__(
         self, sink: PrometheusSink, address: str, ready_file: Path | None, on_ready: Callable[[str], None] | None
@@ -108,7 +108,7 @@ class _ReadyObserver:
 
 
 class _Beside:
-    """Passes on how another sink fares; what is no reading, and when all is read, is told by the first runner."""
+    """Counts the retries of another sink; the first runner alone says what is no reading, and when all is read."""
 
     def __init__(self, sink: PrometheusSink) -> None:
         self.retried = sink.retried

@@ -1,4 +1,4 @@
-"""Serves the metrics page over HTTP or HTTPS: `/metrics` to whoever may read it, and how the exporter is to anybody.
+"""Serves the metrics page over HTTP or HTTPS: `/metrics` to those who may read it, the exporter's health to anybody.
 
 `/-/healthy` answers 200 while the server runs, `/-/ready` 200 once the readings were read to their end, else 503.
 Neither tells anything else, so probes need no password.
@@ -97,7 +97,7 @@ class _MetricsApp:
         self._registry = registry
         self._ready = ready
         self._auth = auth
-        # One check at a time, apart from the pages: whoever guesses shall not take all of the machine.
+        # One check at a time, apart from the pages: guessing must not take up the whole machine.
         self._checks = concurrent.futures.ThreadPoolExecutor(1, "springback-password")
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from springback.stream_processors.resilience.readings import Reading
 
 
 class DeadLetter(NamedTuple):
-    """That something of the input could not be used.
+    """A part of the input that could not be used.
 
     `reason` is a short code. `identity` is the same for every repetition of this dead letter.
     """

@@ -2,8 +2,6 @@
 
 Two exporters side by side show the same series, told apart by `instance` alone. Every query therefore first takes the
 largest over what the catalogue does not name, and only then adds up: nothing is counted twice.
-
-The state of agents as one number each, which is what a time line and a big number can show by name and colour.
 """
 
 from collections.abc import Iterable, Mapping
@@ -176,6 +174,6 @@ def _check_labels(spec: MetricSpec, labels: Iterable[str]) -> None:
 
 
 def state_number(queries: MetricQueries) -> str:
-    """The number of the state that each agent is in."""
+    """The state of each agent as a number, which a time line shows by name and colour."""
     states = (f"{queries.of_agents(AGENT_STATE, state=state)} * {number}" for state, number in STATE_NUMBERS.items())
     return f"max by (agent) ({' or '.join(states)})"

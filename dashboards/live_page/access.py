@@ -154,7 +154,7 @@ class LoginGate:
         return answer
 
     async def _is_right(self, given: str) -> bool:
-        # One after the other, a right one too: else whoever sends many at once learns which one it was at once.
+        # One after the other, a right one too: else many sent at once would show which of them is right.
         async with self._turn:
             right = hmac.compare_digest(_digest(given), _digest(self._password or ""))
             if not right:

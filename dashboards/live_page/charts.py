@@ -33,7 +33,7 @@ class LiveChart:
     """A chart that is sent to the browser again only when it has changed.
 
     Args:
-        label: what it shows, for whoever does not see it.
+        label: what it shows, for those who do not see it.
         classes: of its element.
     """
 

@@ -125,7 +125,7 @@ class FleetView:
         return (agent for agent in self._fleet.agents() if agent.status is not None or agent.windows)
 
     def agent(self, token: str) -> AgentMemory | None:
-        """The agent that a token stands for; None where it is not known, or not any more."""
+        """The agent that a token stands for; None if it is not known, or not any more."""
         try:
             return self._fleet.agent(bytes.fromhex(token))
         except ValueError:

@@ -79,7 +79,7 @@ async def serve_live_page(
         if tls is not None:
             tls_context(*tls)  # the server reads them again, and would ask for a password
         if password is not None and tls is None and not is_loopback(listening.getsockname()[0]):
-            _log.warning("Whoever listens on the network can read the page and its password; give --tls-cert too.")
+            _log.warning("The page and its password can be read by others on the network; give --tls-cert too.")
         sink = LiveSink(FleetView(times=times))
         LivePages(sink, settings.kafka.bootstrap, settings.resilience.window).register()
         address = page_url(listening, "http" if tls is None else "https")

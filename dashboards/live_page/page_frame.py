@@ -41,12 +41,12 @@ def page_frame(
 
     Args:
         sink: what is shown.
-        bootstrap: the broker's address, for whoever has to look why it does not answer.
+        bootstrap: the broker's address, so that one can find out why it does not answer.
         active: which page this is.
         dark: as `theme_of` tells.
 
     Yields:
-        Takes what is to be refreshed.
+        what takes the parts that are to be refreshed.
     """
     refreshes: list[Refresh] = []
     with ui.element("header").classes("sb-header"):

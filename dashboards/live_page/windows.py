@@ -1,4 +1,4 @@
-"""Rebound windows: as a sentence for whoever reads no tables, as a list with figures, and the page of recent ones."""
+"""Rebound windows: in a sentence, as a list with figures, and the page of recent ones."""
 
 from collections.abc import Sequence
 from typing import Literal

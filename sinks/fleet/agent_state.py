@@ -109,5 +109,5 @@ class AgentActivity(msgspec.Struct, kw_only=True):
 
 
 def _no_later(time_s: float | None, latest_s: float) -> float:
-    """The time, or the latest where it is not told or cannot be."""
+    """The time, or the latest one if it is not given or impossible."""
     return time_s if time_s is not None and -math.inf < time_s <= latest_s else latest_s

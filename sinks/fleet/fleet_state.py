@@ -1,10 +1,10 @@
 """What readings add up to: the agents, their open windows, the families, what could not be used, and our own sight.
 
 It is pure and of bounded memory, and both the exporter's series and the live page read it. Each reading is answered by
-what it brought (`StatusNews`, `WindowNews`, …), or by None where it repeats what is known: so whoever counts need not
-remember identities. The order between topics does not matter: an agent's status may come before or after the summary
-of the episode that it tells of. Beyond the bounds a repetition would count again, but workers repeat only what they
-sent within the last moments.
+what it brought (`StatusNews`, `WindowNews`, …), or by None if it repeats what is known, so that a reader that counts
+need not remember identities. The order between topics does not matter: an agent's status may come before or after the
+summary of an episode in it. Beyond the bounds a repetition would count again, but workers repeat only what they sent
+within the last moments.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ _OTHER_COUNT_S = 60.0
 """How much newer a family's reading must be that counts from the beginning again; a repetition is no newer at all."""
 
 WindowPlace = tuple[EpisodeKey, int]
-"""What a window is told from others by: its episode and its number there."""
+"""What tells a window from others: its episode, and its number there."""
 
 
 class ProducerRecord(NamedTuple):
@@ -59,7 +59,7 @@ class OpenWindowRecord(NamedTuple):
 
 @dataclass(slots=True)
 class AgentState:
-    """One agent, as far as everybody wants to know; who wants more derives from it.
+    """What every reader of the state needs of one agent; a reader that needs more derives from it.
 
     Attributes:
         label: its name, safe to be shown.
@@ -254,7 +254,7 @@ class FleetState(Generic[A]):
         return self._agents.values()
 
     def agent(self, key: bytes) -> A | None:
-        """The agent that a key stands for; None where it is not known, or not any more."""
+        """The agent that a key stands for; None if it is not known, or not any more."""
         return self._agents.get(key)
 
     def families(self) -> Iterable[FamilyReading]:
