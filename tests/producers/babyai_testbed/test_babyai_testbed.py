@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -30,10 +31,15 @@ def played(
     return steps, publisher.frames
 
 
+@cache
+def clean(family: str) -> list[tuple[Task, list[PlayedStep], list[StepFrame]]]:
+    """Clean runs of a family's tasks, played once for all tests that look at them."""
+    return [(task, *played(task)) for task in islice(task_sequence(family, seed=5), EPISODES)]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_clean_tasks_are_solved(family: str) -> None:
-    steps = [played(task)[0] for task in islice(task_sequence(family, seed=2), EPISODES)]
-    solved = [episode for episode in steps if episode[-1].outcome == "success"]
+    solved = [steps for _, steps, _ in clean(family) if steps[-1].outcome == "success"]
     assert len(solved) >= 0.9 * EPISODES
     for episode in solved:
         assert episode[-1].signals["progress"] == episode[-1].signals["propositions"] == 1.0
@@ -42,8 +48,7 @@ def test_clean_tasks_are_solved(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_end_tells_how_the_way_was(family: str) -> None:
-    for task in islice(task_sequence(family, seed=5), EPISODES):
-        steps, frames = played(task)
+    for _, steps, frames in clean(family):
         navigation = frames[-1].ends[0].navigation
         assert navigation is not None
         assert navigation.path == sum(step.signals["travel"] for step in steps)
@@ -130,21 +135,14 @@ def test_a_play_that_is_closed_early_aborts_its_episode() -> None:
         assert [end.outcome for frame in publisher.frames for end in frame.ends] == ["aborted"]
 
 
-@pytest.fixture(scope="module")
-def clean_runs() -> list[tuple[Task, list[PlayedStep]]]:
-    tasks = [task for family in FAMILIES for task in islice(task_sequence(family, seed=6), 6)]
-    return [(task, played(task)[0]) for task in tasks]
-
-
 @pytest.mark.parametrize("kind", PERTURBATION_KINDS)
-def test_the_agent_recovers_and_pays_for_it(
-    kind: PerturbationKind, clean_runs: list[tuple[Task, list[PlayedStep]]]
-) -> None:
-    tasks, clean = zip(*clean_runs, strict=True)
+def test_the_agent_recovers_and_pays_for_it(kind: PerturbationKind) -> None:
+    runs = [run for family in FAMILIES for run in clean(family)[:5]]
+    tasks, undisturbed = [task for task, _, _ in runs], [steps for _, steps, _ in runs]
     disturbed = [played(task, 0.8, kind)[0] for task in tasks]
     assert sum(episode[-1].outcome == "success" for episode in disturbed) >= 0.7 * len(tasks)
-    assert sum(map(len, disturbed)) > 1.15 * sum(map(len, clean))
-    assert sum(_duration_s(e) for e in disturbed) > 1.15 * sum(_duration_s(e) for e in clean)
+    assert sum(map(len, disturbed)) > 1.15 * sum(map(len, undisturbed))
+    assert sum(_duration_s(e) for e in disturbed) > 1.15 * sum(_duration_s(e) for e in undisturbed)
     if kind == "physical":
         assert sum(step.signals["retries"] for episode in disturbed for step in episode) > len(tasks)
     replanned = [e for e in disturbed if any(step.replanned for step in e) and e[-1].outcome == "success"]
