@@ -5,6 +5,9 @@ import gzip
 import logging
 import socket
 import ssl
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError
@@ -12,8 +15,10 @@ from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.core import Metric
 
 from springback.producers.errors import CertificateError
+from springback.sinks import metrics_server as metrics_server_module
 from springback.sinks.errors import AuthFileError
 from springback.sinks.metrics_server import ServerAccess, metrics_server
 from tests.sinks.certificates import self_signed
@@ -143,3 +148,64 @@ def test_an_auth_file_that_cannot_be_used_is_told(registry: CollectorRegistry, t
     access = ServerAccess(auth_file=tmp_path / "missing")
     with pytest.raises(AuthFileError, match="cannot be read"), metrics_server(registry, "127.0.0.1", 0, access=access):
         pass
+
+
+def test_while_a_page_is_computed_others_are_answered(registry: CollectorRegistry) -> None:
+    asked, free = threading.Event(), threading.Event()
+
+    class Slow:
+        def collect(self) -> Iterator[Metric]:
+            asked.set()
+            assert free.wait(30)
+            return iter(())
+
+    with metrics_server(registry, "127.0.0.1", 0) as address, ThreadPoolExecutor(1) as threads:
+        registry.register(Slow())
+        slow = threads.submit(get, address)
+        assert asked.wait(30)
+        assert get(address.replace("/metrics", "/-/healthy")).status == 200
+        assert b"answer 42" in get(f"{address}?name[]=answer").body
+        free.set()
+        assert slow.result(30).status == 200
+
+
+def test_a_fault_of_a_page_is_answered_and_told_of_in_the_log(
+    registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Faulty:
+        def describe(self) -> list[Metric]:
+            return []
+
+        def collect(self) -> Iterator[Metric]:
+            message = "no such number"
+            raise ValueError(message)
+
+    registry.register(Faulty())
+    with metrics_server(registry, "127.0.0.1", 0) as address:
+        answer = get(address)
+        assert answer.status == 500
+        assert b"no such number" not in answer.body
+        assert get(address.replace("/metrics", "/-/healthy")).status == 200
+    assert "no such number" in caplog.text
+
+
+def test_who_sends_no_whole_request_is_cut(registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_server_module, "_LIMITS", metrics_server_module._LIMITS._replace(silence_s=0.2))
+    with metrics_server(registry, "127.0.0.1", 0) as address:
+        port = int(address.rsplit(":", 1)[1].partition("/")[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+            client.sendall(b"GET /metrics HTTP/1.1\r\n")
+            try:
+                assert client.recv(100) == b""
+            except ConnectionResetError:
+                pass
+
+
+def test_at_every_address_of_either_kind_it_answers(registry: CollectorRegistry) -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+    with metrics_server(registry, "::", 0) as address:
+        port = int(address.rsplit(":", 1)[1].partition("/")[0])
+        assert address == f"http://[::]:{port}/metrics"
+        for host in ("127.0.0.1", "[::1]"):
+            assert get(f"http://{host}:{port}/metrics").status == 200
