@@ -12,7 +12,7 @@ from springback.producers.babyai_testbed.simulated_time import CostModel
 
 FAMILIES = ("navigation", "transportation")
 STRESSES = (0.0, 0.8)
-EPISODES = 12
+EPISODES = 8
 
 
 @pytest.fixture(scope="module")
