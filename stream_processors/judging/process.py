@@ -6,13 +6,10 @@ It outlives its broker and its endpoint, and measures itself by the judge's metr
 import asyncio
 import functools
 import logging
-import os
-import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from prometheus_client import CollectorRegistry
 
@@ -24,6 +21,7 @@ from springback.stream_processors.judging.step_judge import StepJudge
 from springback.stream_processors.metrics import services as metrics
 from springback.stream_processors.metrics.services import JUDGE_METRICS
 from springback.stream_processors.service.health import Measurement, MetricsPage, health_endpoint
+from springback.stream_processors.service.run import run_until, run_until_signalled, write_ready_file
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.topics import declare_topics
 
@@ -45,14 +43,7 @@ def run_judge(settings: WorkerSettings, ready_file: Path | None = None) -> None:
         TopicMismatchError: the topics' partitions differ from those in the settings.
         ServerAddressError: the health endpoint cannot listen where the settings say.
     """
-    asyncio.run(_until_signalled(settings, ready_file))
-
-
-async def _until_signalled(settings: WorkerSettings, ready_file: Path | None) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await judge_steps(settings, stop, ready_file)
+    run_until_signalled(lambda stop: judge_steps(settings, stop, ready_file))
     _log.info("stopping reason=signal")
 
 
@@ -97,7 +88,7 @@ async def _sessions(
     failures = 0
     while not stop.is_set():
         try:
-            if not await _before(stop, _declare(settings)):
+            if not await run_until(stop, _declare(settings)):
                 return
             sessions.append(JudgeSession(settings, judge, counts))
             await sessions[0].run(stop)
@@ -108,22 +99,7 @@ async def _sessions(
             _log.log(level, "broker_away address=%s error=%r retry=yes", settings.kafka.bootstrap, errors.exceptions[0])
         sessions.clear()
         failures += 1
-        await _before(stop, asyncio.sleep(_BACKOFF.pause_s(failures)))
-
-
-async def _before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Does the work unless the event is set before it has ended; returns whether it has."""
-    task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for one in (task, stopped):
-            one.cancel()
-        await asyncio.gather(task, stopped, return_exceptions=True)
-    if task.cancelled():
-        return False
-    task.result()
-    return True
+        await run_until(stop, asyncio.sleep(_BACKOFF.pause_s(failures)))
 
 
 async def _declare(settings: WorkerSettings) -> None:
@@ -141,9 +117,7 @@ async def _tell_ready(sessions: list[JudgeSession], address: str, ready_file: Pa
         await asyncio.sleep(_LOOK_INTERVAL_S)
     _log.info("ready health=%s", address)
     if ready_file is not None:
-        partial = ready_file.with_name(f"{ready_file.name}.{os.getpid()}")
-        partial.write_bytes(msgspec.json.encode({"health": address}))
-        partial.replace(ready_file)
+        write_ready_file(ready_file, {"health": address})
 
 
 async def _log_regularly(judge: StepJudge, counts: JudgeCounts) -> None:
