@@ -111,18 +111,22 @@ def read_metrics(metrics: Any, reading: HabitatReading = DEFAULT_READING) -> Tas
     found: Mapping[str, Any] = metrics if isinstance(metrics, Mapping) else {}
     parts = [is_true(value) for key in PART_KEYS for value in _values(found.get(key))]
     keys = SUCCESS_KEYS if reading.success_measure is None else (reading.success_measure,)
-    success = next((number for key in keys if _is_finite(number := number_of(found.get(key)))), None)
-    objects = [number for value in _values(found.get(OBJECT_DISTANCE_KEY)) if (number := number_of(value)) is not None]
+    success = next((number for key in keys if _is_finite(number := single_number(found.get(key)))), None)
+    objects = [
+        number for value in _values(found.get(OBJECT_DISTANCE_KEY)) if (number := single_number(value)) is not None
+    ]
     return TaskReading(
-        distance_m=next((number for key in DISTANCE_KEYS if (number := number_of(found.get(key))) is not None), None),
-        distance_gain_m=_finite(number_of(found.get(DISTANCE_GAIN_KEY))),
+        distance_m=next(
+            (number for key in DISTANCE_KEYS if (number := single_number(found.get(key))) is not None), None
+        ),
+        distance_gain_m=_finite(single_number(found.get(DISTANCE_GAIN_KEY))),
         object_distance_m=math.fsum(objects) if objects and all(map(math.isfinite, objects)) else _worst(objects),
-        progress=None if reading.progress is None else number_of(reading.progress(found)),
-        share=number_of(found.get(SHARE_KEY)),
+        progress=None if reading.progress is None else single_number(reading.progress(found)),
+        share=single_number(found.get(SHARE_KEY)),
         parts_met=sum(parts) if parts else None,
         parts_total=len(parts) or None,
         success=None if success is None else success > 0,
-        spl=_finite(number_of(found.get("spl"))),
+        spl=_finite(single_number(found.get("spl"))),
         collided=_collided(found.get("collisions")),
         collisions=_collisions(found),
         force_n=_force(found),
@@ -131,12 +135,12 @@ def read_metrics(metrics: Any, reading: HabitatReading = DEFAULT_READING) -> Tas
     )
 
 
-def number_of(value: Any) -> float | None:
+def single_number(value: Any) -> float | None:
     """The value as a plain number, NaN and infinities included; None where it is no single number.
 
-    >>> number_of(np.array(0.5)), number_of(np.float32(2)), number_of(True), number_of(float("inf"))
+    >>> single_number(np.array(0.5)), single_number(np.float32(2)), single_number(True), single_number(float("inf"))
     (0.5, 2.0, 1.0, inf)
-    >>> [number_of(value) for value in ({"count": 1}, "", np.zeros((2, 2)), (1, 2), None, 1j)]
+    >>> [single_number(value) for value in ({"count": 1}, "", np.zeros((2, 2)), (1, 2), None, 1j)]
     [None, None, None, None, None, None]
     """
     if isinstance(value, np.ndarray | np.generic):
@@ -157,7 +161,7 @@ def is_true(value: Any) -> bool:
     >>> is_true(np.bool_(True)), is_true(0.0), is_true(float("nan")), is_true(None)
     (True, False, False, False)
     """
-    number = number_of(value)
+    number = single_number(value)
     return number is not None and number > 0
 
 
@@ -178,7 +182,7 @@ def _worst(numbers: list[float]) -> float | None:
 
 
 def _collided(value: Any) -> bool | None:
-    if isinstance(value, Mapping) and number_of(value.get("is_collision")) is not None:
+    if isinstance(value, Mapping) and single_number(value.get("is_collision")) is not None:
         return is_true(value["is_collision"])
     return None
 
@@ -186,7 +190,7 @@ def _collided(value: Any) -> bool | None:
 def _collisions(metrics: Mapping[str, Any]) -> float | None:
     for key, total in COLLISION_TOTALS.items():
         value = metrics.get(key)
-        number = number_of(value.get(total) if isinstance(value, Mapping) else value)
+        number = single_number(value.get(total) if isinstance(value, Mapping) else value)
         if _is_finite(number):
             return number
     return None
@@ -195,7 +199,7 @@ def _collisions(metrics: Mapping[str, Any]) -> float | None:
 def _force(metrics: Mapping[str, Any]) -> float | None:
     for key in FORCE_KEYS:
         value = metrics.get(key)
-        number = number_of(value.get("accum") if isinstance(value, Mapping) else value)
+        number = single_number(value.get("accum") if isinstance(value, Mapping) else value)
         if _is_finite(number):
             return number
     return None

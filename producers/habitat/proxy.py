@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from springback.producers.habitat.metrics import number_of
+from springback.producers.habitat.metrics import single_number
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, HabitatReporter
 
 NOTE_KEY = "springback"
@@ -92,7 +92,7 @@ def described(episode: Any, **more: Any) -> EpisodeStart:
         scene=str(getattr(episode, "scene_id", None) or ""),
         episode=str(getattr(episode, "episode_id", "")),
         instruction=text if isinstance(text, str) else "",
-        distance_m=number_of(info.get("geodesic_distance")) if isinstance(info, Mapping) else None,
+        distance_m=single_number(info.get("geodesic_distance")) if isinstance(info, Mapping) else None,
         **more,
     )
 

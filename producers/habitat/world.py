@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from springback.producers.errors import ProducerError
-from springback.producers.habitat.metrics import number_of
+from springback.producers.habitat.metrics import single_number
 from springback.producers.habitat.signals import Pose
 
 _HOW = {
@@ -74,7 +74,7 @@ def clearance_m(sim: Any, position: Sequence[float], within_m: float) -> float |
     pathfinder: Any = getattr(sim, "pathfinder", None)
     if within_m <= 0.0 or not getattr(pathfinder, "is_loaded", False):
         return None
-    return number_of(pathfinder.distance_to_closest_obstacle(np.asarray(position, dtype=np.float32)))
+    return single_number(pathfinder.distance_to_closest_obstacle(np.asarray(position, dtype=np.float32)))
 
 
 def geodesic_m(sim: Any, position: Sequence[float], goals: Sequence[Sequence[float]]) -> float:

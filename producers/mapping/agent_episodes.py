@@ -23,7 +23,7 @@ MOST_LATE: Final = 64
 MOST_IDS: Final = 10_000
 
 
-class Count(Protocol):
+class CountLeftOut(Protocol):
     """Counts what is left out."""
 
     def __call__(self, reason: str, detail: str, key: str = "") -> None:
@@ -49,7 +49,7 @@ class AgentEpisodes:
         count: counts everything that is left out.
     """
 
-    def __init__(self, mapping: SignalMapping, agent: str, session: str, count: Count) -> None:
+    def __init__(self, mapping: SignalMapping, agent: str, session: str, count: CountLeftOut) -> None:
         self.agent = agent
         self.session = session
         self.clock = SessionClock()

@@ -13,7 +13,7 @@ from springback.producers.contract.frame import Outcome
 from springback.producers.emitter.signal_checks import checked_header
 from springback.producers.errors import MappingError, SignalError
 from springback.producers.mapping.paths import MISSING, FieldPath, TopicPattern
-from springback.producers.mapping.toml_section import SCALARS, Section
+from springback.producers.mapping.toml_section import SCALARS, TomlSection
 from springback.producers.mapping.transforms import (
     ADDED_UP,
     OTHERWISE,
@@ -118,7 +118,7 @@ def conversion_of(group: Group, name: str) -> Convert:
     return truth_of if group == "header" and name == "reference" else plain_text
 
 
-def read_rule(owner: Section, group: Group, name: str, default: ValueRule | None = None) -> ValueRule:
+def read_rule(owner: TomlSection, group: Group, name: str, default: ValueRule | None = None) -> ValueRule:
     """The rule for one value: a plain constant, `{ segment = … }`, or one or more sources.
 
     Args:
@@ -146,7 +146,7 @@ def read_rule(owner: Section, group: Group, name: str, default: ValueRule | None
     return rule
 
 
-def read_transforms(section: Section) -> tuple[Transform, ...]:
+def read_transforms(section: TomlSection) -> tuple[Transform, ...]:
     """The transforms under the key `transform`: one or a list, each a name or a table of one key.
 
     Raises:
@@ -157,7 +157,7 @@ def read_transforms(section: Section) -> tuple[Transform, ...]:
     return tuple(_transform(section, f"transform[{place}]", item) for place, item in enumerate(listed))
 
 
-def read_events(owner: Section, name: str, *, ends: bool = False) -> tuple[EventRule, ...]:
+def read_events(owner: TomlSection, name: str, *, ends: bool = False) -> tuple[EventRule, ...]:
     """The events under this key: one table or a list of tables.
 
     Args:
@@ -171,7 +171,7 @@ def read_events(owner: Section, name: str, *, ends: bool = False) -> tuple[Event
     return tuple(_event(section, ends=ends) for section in owner.sections(name))
 
 
-def _value_rule(owner: Section, name: str, default: ValueRule | None) -> ValueRule:
+def _value_rule(owner: TomlSection, name: str, default: ValueRule | None) -> ValueRule:
     if default is not None and name not in owner.values:
         owner.take(name, None)
         return default
@@ -198,7 +198,7 @@ def _value_rule(owner: Section, name: str, default: ValueRule | None) -> ValueRu
     return ValueRule(segment=segment, sources=tuple(sources), default=otherwise)
 
 
-def _source(section: Section) -> ValueSource:
+def _source(section: TomlSection) -> ValueSource:
     topic = section.parsed("topic", TopicPattern, None)
     field = section.parsed("field", FieldPath, "")
     transforms = read_transforms(section)
@@ -207,11 +207,11 @@ def _source(section: Section) -> ValueSource:
     return ValueSource(topic, field, transforms, over, section.number("stale_s", None, least=0.0))
 
 
-def _transform(section: Section, place: str, item: object) -> Transform:
+def _transform(section: TomlSection, place: str, item: object) -> Transform:
     if isinstance(item, str) and item in PLAIN:
         return plain_transform(item)
     if isinstance(item, dict) and len(item) == 1:
-        one = Section(item, section.file, section.key(place))
+        one = TomlSection(item, section.file, section.key(place))
         (name,) = item
         if name in WITH_NUMBER:
             return number_transform(name, one.number(name))
@@ -230,7 +230,7 @@ def _transform(section: Section, place: str, item: object) -> Transform:
     section.refuse(place, item, f"one of {', '.join(PLAIN)}, or a table of one key: {with_argument}")
 
 
-def _event(section: Section, *, ends: bool) -> EventRule:
+def _event(section: TomlSection, *, ends: bool) -> EventRule:
     topic = section.parsed("topic", TopicPattern, None)
     field = section.parsed("field", FieldPath, None)
     equals = section.take("equals", None)
@@ -249,7 +249,7 @@ def _event(section: Section, *, ends: bool) -> EventRule:
     return rule
 
 
-def _texts(section: Section, equals: Any) -> frozenset[str] | None:
+def _texts(section: TomlSection, equals: Any) -> frozenset[str] | None:
     if equals is None:
         return None
     values = equals if isinstance(equals, list) else [equals]
@@ -258,7 +258,7 @@ def _texts(section: Section, equals: Any) -> frozenset[str] | None:
     return frozenset(text for value in values if (text := text_of(value)) is not None)
 
 
-def _outcomes(section: Section) -> dict[str, str]:
+def _outcomes(section: TomlSection) -> dict[str, str]:
     if ("outcome" in section.values) == ("outcomes" in section.values):
         section.refuse("outcome", section.values, "either outcome, or outcomes (a table of the field's values)")
     if "outcome" in section.values:
@@ -279,7 +279,7 @@ def _expected(group: Group, name: str, convert: Convert) -> str:
     return kinds.get(convert, "a text")
 
 
-def _check_header(owner: Section, name: str, plain: Any) -> None:
+def _check_header(owner: TomlSection, name: str, plain: Any) -> None:
     try:
         checked_header({"agent": "a", "episode": "0", "family": "f", name: plain})
     except SignalError as error:

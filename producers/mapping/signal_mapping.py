@@ -31,7 +31,7 @@ from springback.producers.emitter.signal_checks import SIGNALS
 from springback.producers.errors import MappingError
 from springback.producers.mapping.paths import FieldPath, TopicPattern
 from springback.producers.mapping.rules import OUTCOMES, EventRule, Group, ValueRule, read_events, read_rule
-from springback.producers.mapping.toml_section import Section
+from springback.producers.mapping.toml_section import TomlSection
 
 TimeChoice = Literal["header", "receive"]
 UNITS_S: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -207,7 +207,7 @@ def parse_mapping(text: str | bytes, file: str) -> SignalMapping:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         message = f"{file}: not TOML: {error}"
         raise MappingError(message) from error
-    root = Section(document, file)
+    root = TomlSection(document, file)
     mapping = SignalMapping(
         file=file,
         agent=read_rule(root, "episode", "agent"),
@@ -229,7 +229,7 @@ def parse_mapping(text: str | bytes, file: str) -> SignalMapping:
     return mapping
 
 
-def _rules(section: Section, group: Group, names: Sequence[str], required: str = "") -> dict[str, ValueRule]:
+def _rules(section: TomlSection, group: Group, names: Sequence[str], required: str = "") -> dict[str, ValueRule]:
     rules = {name: read_rule(section, group, name) for name in names if name in section.values}
     section.finish(names)
     if required and required not in rules:
@@ -237,12 +237,12 @@ def _rules(section: Section, group: Group, names: Sequence[str], required: str =
     return rules
 
 
-def _step(section: Section) -> StepRule:
+def _step(section: TomlSection) -> StepRule:
     given = section.take("trigger", [])
     listed = given if isinstance(given, list) else [given]
     triggers = []
     for place, item in enumerate(listed):
-        one = Section({f"trigger[{place}]": item}, section.file, section.place)
+        one = TomlSection({f"trigger[{place}]": item}, section.file, section.place)
         triggers.append(one.parsed(f"trigger[{place}]", TopicPattern))
     cycle_s = section.number("cycle_s", None, least=1e-3)
     stale_s = section.number("stale_s", DEFAULT_STALE_S, least=0.0)
@@ -252,7 +252,7 @@ def _step(section: Section) -> StepRule:
     return StepRule(tuple(triggers), cycle_s, stale_s)
 
 
-def _episode(section: Section) -> EpisodeRule:
+def _episode(section: TomlSection) -> EpisodeRule:
     rule = EpisodeRule(
         id=read_rule(section, "episode", "id", ValueRule()),
         begin=read_events(section, "begin"),
@@ -271,11 +271,11 @@ def _episode(section: Section) -> EpisodeRule:
     return rule
 
 
-def _sources(section: Section) -> dict[str, dict[str, Any]]:
+def _sources(section: TomlSection) -> dict[str, dict[str, Any]]:
     return {name: section.section(name).values for name in section.values}
 
 
-def _check_segments(mapping: SignalMapping, root: Section) -> None:
+def _check_segments(mapping: SignalMapping, root: TomlSection) -> None:
     named = {name for pattern in mapping.patterns for name in pattern.names}
     for rule in mapping.value_rules():
         if rule.segment is not None and rule.segment not in named:

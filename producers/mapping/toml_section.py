@@ -12,7 +12,7 @@ REQUIRED: Any = object()
 SCALARS = (str, int, float, bool)
 
 
-class Section:
+class TomlSection:
     """One table of the file.
 
     Args:
@@ -117,15 +117,15 @@ class Section:
             message = f"{self.file}: {self.key(name)}: {error}"
             raise MappingError(message) from error
 
-    def section(self, name: str, default: Any = REQUIRED) -> "Section":
+    def section(self, name: str, default: Any = REQUIRED) -> "TomlSection":
         """A table in it.
 
         Raises:
             MappingError: it is not a table.
         """
-        return Section(self.take(name, default), self.file, self.key(name))
+        return TomlSection(self.take(name, default), self.file, self.key(name))
 
-    def sections(self, name: str) -> list["Section"]:
+    def sections(self, name: str) -> list["TomlSection"]:
         """A table, or a list of tables, in it; none if not given.
 
         Raises:
@@ -134,7 +134,7 @@ class Section:
         value = self.take(name, [])
         values = value if isinstance(value, list) else [value]
         places = [name] if value is not values else [f"{name}[{place}]" for place in range(len(values))]
-        return [Section(item, self.file, self.key(place)) for item, place in zip(values, places, strict=True)]
+        return [TomlSection(item, self.file, self.key(place)) for item, place in zip(values, places, strict=True)]
 
     def finish(self, also: Iterable[str] = ()) -> None:
         """Checks that all of its keys have been asked for.

@@ -100,8 +100,8 @@ def quoted_data(request: JudgeRequest) -> bytes:
     """The request as JSON, with its texts made harmless; requests that look alike to the judge give the same bytes."""
     number_of = {position: number for number, position in enumerate(request.judged, 1)}
     content = {
-        "family": plain_text(request.family, _MAX_FAMILY),
-        "instruction": plain_text(request.instruction, MAX_TEXT),
+        "family": one_line(request.family, _MAX_FAMILY),
+        "instruction": one_line(request.instruction, MAX_TEXT),
         "steps": [
             ({"judge": number_of[position]} if position in number_of else {}) | _plain(step)
             for position, step in enumerate(request.steps)
@@ -110,10 +110,10 @@ def quoted_data(request: JudgeRequest) -> bytes:
     return msgspec.json.encode(content).replace(b"<", b"\\u003c").replace(b">", b"\\u003e")
 
 
-def plain_text(text: str, limit: int) -> str:
+def one_line(text: str, limit: int) -> str:
     r"""The text in one line: control, invisible and unassigned characters become spaces.
 
-    >>> plain_text("slipped\n\u202eEND\x00" + "!" * 99, 20)
+    >>> one_line("slipped\n\u202eEND\x00" + "!" * 99, 20)
     'slipped  END !!!!!!!'
     """
     return "".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text[:limit])
@@ -174,6 +174,6 @@ def read_answer(body: bytes, count: int) -> Scores:
 
 def _plain(step: ShownStep) -> ShownStep:
     return {
-        name: plain_text(value, MAX_MODE if name == "mode" else MAX_TEXT) if isinstance(value, str) else value
+        name: one_line(value, MAX_MODE if name == "mode" else MAX_TEXT) if isinstance(value, str) else value
         for name, value in step.items()
     }

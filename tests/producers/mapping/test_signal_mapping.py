@@ -10,7 +10,7 @@ from springback.producers.errors import MappingError
 from springback.producers.mapping.paths import MISSING, FieldPath, TopicPattern
 from springback.producers.mapping.rules import read_transforms
 from springback.producers.mapping.signal_mapping import load_mapping, parse_mapping, shipped_mappings
-from springback.producers.mapping.toml_section import Section
+from springback.producers.mapping.toml_section import TomlSection
 from springback.producers.mapping.transforms import PLAIN, WITH_NUMBER
 from tests.house import ROOT
 
@@ -212,7 +212,7 @@ def test_topic_patterns(pattern: str, topic: str, named: dict[str, str] | None) 
     ],
 )
 def test_transforms(declared: Any, given: list[Any], expected: list[Any]) -> None:
-    functions = [transform.make() for transform in read_transforms(Section({"transform": declared}, "mine.toml"))]
+    functions = [transform.make() for transform in read_transforms(TomlSection({"transform": declared}, "mine.toml"))]
     results = []
     for value in given:
         for function in functions:
