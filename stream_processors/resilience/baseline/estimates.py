@@ -136,11 +136,6 @@ class MaterialisedBaseline:
             found[here] = index.rows[row_of_mode[mode[here]], bins[0][here], bins[1][here]]
         return found
 
-    def bounds_of(self, family: str, fixed: AlarmBounds) -> AlarmBounds:
-        """The family's alarm bounds; the fixed ones for a family without a baseline."""
-        index = self.families.get(family)
-        return fixed if index is None else index.bounds
-
 
 def materialise(baseline: StageBaseline, config: BaselineConfig, fixed: AlarmBounds) -> MaterialisedBaseline:
     """Works out the estimates of every cell at every level, and every anchor's row.

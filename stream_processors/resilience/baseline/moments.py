@@ -61,15 +61,6 @@ class Moments:
         dimension = samples.shape[1]
         return Moments(np.ones(len(samples)), samples, np.zeros((len(samples), dimension * (dimension + 1) // 2)))
 
-    @staticmethod
-    def concatenated(first: "Moments", second: "Moments") -> "Moments":
-        """The groups of both, those of the first in front."""
-        return Moments(
-            np.concatenate([first.n, second.n]),
-            np.concatenate([first.mean, second.mean]),
-            np.concatenate([first.m2, second.m2]),
-        )
-
 
 def merge_groups(codes: Ints, parts: Moments) -> tuple[Ints, Moments]:
     """The distinct codes, sorted, and their sums: parts that share a code are merged.

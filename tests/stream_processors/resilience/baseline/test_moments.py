@@ -25,6 +25,15 @@ def assert_close(one: Moments, other: Moments, scale: float = 1.0) -> None:
     np.testing.assert_allclose(one.m2, other.m2, rtol=1e-12, atol=1e-12 * scale**2 * float(one.n.max(initial=1)))
 
 
+def together(first: Moments, second: Moments) -> Moments:
+    """The groups of both, those of the first in front."""
+    return Moments(
+        np.concatenate([first.n, second.n]),
+        np.concatenate([first.mean, second.mean]),
+        np.concatenate([first.m2, second.m2]),
+    )
+
+
 def some_samples(seed: int, n: int = 40, d: int = 4) -> Floats:
     rng = np.random.default_rng(seed)
     return np.asarray(rng.normal(size=(n, d)) * rng.lognormal(size=d) + rng.normal(size=d))
@@ -59,8 +68,8 @@ def test_order_of_parts_does_not_matter(seed: int) -> None:
 def test_merge_is_associative(seed: int, cuts: list[int]) -> None:
     samples = some_samples(seed)
     a, b, c = (all_merged(Moments.of_samples(part)) for part in np.split(samples, sorted(cuts)))
-    left = all_merged(Moments.concatenated(all_merged(Moments.concatenated(a, b)), c))
-    right = all_merged(Moments.concatenated(a, all_merged(Moments.concatenated(b, c))))
+    left = all_merged(together(all_merged(together(a, b)), c))
+    right = all_merged(together(a, all_merged(together(b, c))))
     scale = float(np.abs(samples).max())
     assert_close(left, right, scale)
     assert_close(left, all_merged(Moments.of_samples(samples)), scale)
@@ -72,7 +81,7 @@ def test_one_by_one_equals_all_at_once(seed: int) -> None:
     samples = some_samples(seed, n=25)
     running = Moments.of_samples(samples[:1])
     for sample in samples[1:]:
-        running = all_merged(Moments.concatenated(running, Moments.of_samples(sample[None])))
+        running = all_merged(together(running, Moments.of_samples(sample[None])))
     assert_close(running, all_merged(Moments.of_samples(samples)), float(np.abs(samples).max()))
 
 
@@ -93,7 +102,7 @@ def test_a_large_common_offset_cancels_nothing(offset: float) -> None:
     far = all_merged(Moments.of_samples(samples + offset))
     assert far.m2[0, 0] == pytest.approx(250.0, rel=1e-12)
     halves = [all_merged(Moments.of_samples(half)) for half in (samples[:100] + offset, samples[100:] + offset)]
-    assert all_merged(Moments.concatenated(*halves)).m2[0, 0] == pytest.approx(250.0, rel=1e-12)
+    assert all_merged(together(*halves)).m2[0, 0] == pytest.approx(250.0, rel=1e-12)
 
 
 def test_no_parts_make_no_groups() -> None:

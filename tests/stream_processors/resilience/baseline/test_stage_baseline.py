@@ -135,4 +135,4 @@ def test_bounds_of_a_family_come_with_its_baseline() -> None:
     learned = nominal_baseline(config)
     learned.families["navigation"].largest = [LargestSums(6.0, 7.0), LargestSums(8.0, 5.5)]
     baseline = ready(learned, config)
-    assert baseline.bounds_of("navigation", config.window.fixed_bounds()) == (8.0, 7.0)
+    assert baseline.families["navigation"].bounds == (8.0, 7.0)
