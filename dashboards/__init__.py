@@ -1,1 +1,1 @@
-"""What people look at. Empty until the first dashboard lands."""
+"""What people look at: Grafana dashboards, the live page, and the report of an evaluation."""

@@ -1,1 +1,1 @@
-"""Where readings go: Prometheus today, and whatever else implements the sink protocol."""
+"""Where readings go: Prometheus, marks in Grafana, and whatever else implements the sink protocol."""

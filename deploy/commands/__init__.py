@@ -1,1 +1,1 @@
-"""The commands of `springback`, one file each: what a user types, and which piece of the product answers it."""
+"""The commands of `springback`: what a user types, and which piece of the product answers it."""

@@ -1,6 +1,6 @@
 """Reports an agent's steps without ever making it wait: batches them into frames, publishes them, counts what is lost.
 
->>> from springback.producers.emitter.publishers import MemoryPublisher
+>>> from springback import MemoryPublisher, StepEmitter
 >>> publisher = MemoryPublisher()
 >>> with StepEmitter(publisher, producer="robot-7") as emitter:
 ...     episode = emitter.begin_episode(episode="12", family="transportation", stress=0.4)

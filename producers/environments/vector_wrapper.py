@@ -1,9 +1,7 @@
 """Turns a vector of Gymnasium environments into a producer of step events: one frame for each vector step.
 
 >>> import gymnasium
->>> from springback.producers.emitter.publishers import MemoryPublisher
->>> from springback.producers.environments.signal_hooks import SignalHooks
->>> from springback.producers.emitter.step_emitter import StepEmitter
+>>> from springback import MemoryPublisher, SignalHooks, StepEmitter, VectorWrapper
 >>> publisher = MemoryPublisher()
 >>> with StepEmitter(publisher, producer="trainer-1") as emitter:
 ...     envs = gymnasium.make_vec("CartPole-v1", num_envs=4, vectorization_mode="sync", max_episode_steps=3)

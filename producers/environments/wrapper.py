@@ -1,9 +1,7 @@
 """Turns any single Gymnasium environment into a producer of step events, in two lines.
 
 >>> import gymnasium
->>> from springback.producers.emitter.publishers import MemoryPublisher
->>> from springback.producers.environments.signal_hooks import SignalHooks
->>> from springback.producers.emitter.step_emitter import StepEmitter
+>>> from springback import MemoryPublisher, SignalHooks, StepEmitter, Wrapper
 >>> publisher = MemoryPublisher()
 >>> with StepEmitter(publisher, producer="trainer-1") as emitter:
 ...     env = gymnasium.make("CartPole-v1", max_episode_steps=3)
