@@ -258,7 +258,7 @@ def find_source(name: str, kind: SourceKind) -> Source:
 
 def _wrong_with(value: object) -> str | None:
     if not isinstance(value, Source):
-        return f"it is a {type(value).__name__}, not a `springback.producers.sources.Source`"
+        return f"it is a {type(value).__name__}, not a `springback.Source`"
     texts = (value.name, value.place, value.needs, value.about, value.install, value.extra or "")
     if not all(isinstance(text, str) for text in texts) or not isinstance(value.magic, bytes):
         return f"a field has a wrong type in {value!r}"

@@ -1,7 +1,8 @@
 """springback: live resilience telemetry for embodied agents.
 
-All that an agent's own code needs has its name here. Each is imported when it is first asked for, so that `import
-springback` costs next to nothing and a base install does without the extras of the parts that it does not use.
+All that an agent's own code needs has its name here, and so has what third parties make sources, sinks and value models
+of. Each is imported when it is first asked for, so that `import springback` costs next to nothing and a base install
+does without the extras of the parts that it does not use.
 
 >>> import springback
 >>> publisher = springback.MemoryPublisher()
@@ -18,29 +19,59 @@ if TYPE_CHECKING:
     from springback.producers.contract.codec import decode_frame, encode_json, encode_msgpack
     from springback.producers.contract.frame import StepFrame
     from springback.producers.emitter.kafka_publisher import KafkaPublisher
-    from springback.producers.emitter.publishers import JsonLinesPublisher, MemoryPublisher
+    from springback.producers.emitter.publishers import FramePublisher, JsonLinesPublisher, MemoryPublisher
     from springback.producers.emitter.step_emitter import StepEmitter
     from springback.producers.environments.isolated import isolated
     from springback.producers.environments.signal_hooks import SignalHooks
     from springback.producers.environments.vector_wrapper import VectorWrapper
     from springback.producers.environments.wrapper import Wrapper
-    from springback.producers.errors import ProducerError
+    from springback.producers.errors import FrameRefusedError, MissingExtraError, ProducerError
     from springback.producers.habitat.watch import watch
-    from springback.producers.mapping.signal_mapping import load_mapping
+    from springback.producers.mapping.signal_mapping import TimedMessage, load_mapping
     from springback.producers.perturbations.habitat import disturbed
+    from springback.producers.recordings.opening import OpenRecording
+    from springback.producers.sources import Source
+    from springback.sinks.errors import SinkUnavailableError
+    from springback.sinks.sink import DeadLetter, Sink
     from springback.stream_processors.offline.evaluation import evaluate
+    from springback.stream_processors.resilience.readings import (
+        AgentStatus,
+        EpisodeBegun,
+        EpisodeSummary,
+        FamilyReading,
+        Reading,
+        WindowReading,
+    )
+    from springback.stream_processors.resilience.stability.value_function import StateFeatures, ValueModel
 
     __version__: str
 
 __all__ = [
+    "AgentStatus",
+    "DeadLetter",
+    "EpisodeBegun",
+    "EpisodeSummary",
+    "FamilyReading",
+    "FramePublisher",
+    "FrameRefusedError",
     "JsonLinesPublisher",
     "KafkaPublisher",
     "MemoryPublisher",
+    "MissingExtraError",
+    "OpenRecording",
     "ProducerError",
+    "Reading",
     "SignalHooks",
+    "Sink",
+    "SinkUnavailableError",
+    "Source",
+    "StateFeatures",
     "StepEmitter",
     "StepFrame",
+    "TimedMessage",
+    "ValueModel",
     "VectorWrapper",
+    "WindowReading",
     "Wrapper",
     "__version__",
     "decode_frame",
@@ -57,17 +88,30 @@ _HOMES = {
     "producers.contract.codec": ("decode_frame", "encode_json", "encode_msgpack"),
     "producers.contract.frame": ("StepFrame",),
     "producers.emitter.kafka_publisher": ("KafkaPublisher",),
-    "producers.emitter.publishers": ("JsonLinesPublisher", "MemoryPublisher"),
+    "producers.emitter.publishers": ("FramePublisher", "JsonLinesPublisher", "MemoryPublisher"),
     "producers.emitter.step_emitter": ("StepEmitter",),
     "producers.environments.isolated": ("isolated",),
     "producers.environments.signal_hooks": ("SignalHooks",),
     "producers.environments.vector_wrapper": ("VectorWrapper",),
     "producers.environments.wrapper": ("Wrapper",),
-    "producers.errors": ("ProducerError",),
+    "producers.errors": ("FrameRefusedError", "MissingExtraError", "ProducerError"),
     "producers.habitat.watch": ("watch",),
-    "producers.mapping.signal_mapping": ("load_mapping",),
+    "producers.mapping.signal_mapping": ("TimedMessage", "load_mapping"),
     "producers.perturbations.habitat": ("disturbed",),
+    "producers.recordings.opening": ("OpenRecording",),
+    "producers.sources": ("Source",),
+    "sinks.errors": ("SinkUnavailableError",),
+    "sinks.sink": ("DeadLetter", "Sink"),
     "stream_processors.offline.evaluation": ("evaluate",),
+    "stream_processors.resilience.readings": (
+        "AgentStatus",
+        "EpisodeBegun",
+        "EpisodeSummary",
+        "FamilyReading",
+        "Reading",
+        "WindowReading",
+    ),
+    "stream_processors.resilience.stability.value_function": ("StateFeatures", "ValueModel"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

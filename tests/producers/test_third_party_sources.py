@@ -133,7 +133,7 @@ def test_what_cannot_be_used_is_named_and_stops_nothing(toys: Path, capsys: pyte
         "text_magic of acme-toys": "a field has a wrong type in Source(name='text'",
         "no_kind of acme-toys": "a kind out of wrapper, bridge, recording; got 'odd', 'oracle'",
         "no_place of acme-toys": "its place must be MODULE:NAME, got 'toy_parts'",
-        "no_source of acme-toys": "it is a str, not a `springback.producers.sources.Source`",
+        "no_source of acme-toys": "it is a str, not a `springback.Source`",
         "source of acme-toys": "not_there:SOURCE cannot be loaded (ModuleNotFoundError: No module named 'not_there')",
         "source_2 of acme-toys": "toy_ends:SOURCE_2 cannot be loaded (SystemExit: not today); upgrade acme-toys or",
         "source_3 of acme-toys": "toy_sources:SOURCE_3 cannot be loaded (AttributeError:",

@@ -7,12 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from springback.producers.mapping.signal_mapping import TimedMessage
-from springback.producers.recordings.opening import OpenRecording
-from springback.producers.sources import Source
-from springback.sinks.sink import DeadLetter
-from springback.stream_processors.resilience.readings import EpisodeSummary, Reading
-from springback.stream_processors.resilience.stability.value_function import StateFeatures
+from springback import DeadLetter, EpisodeSummary, OpenRecording, Reading, Source, StateFeatures, TimedMessage
 
 TOYLOG = Source("toylog", "recording", "acme_toys:read_messages", None, "", "logs of toys", magic=b"TOYLOG")
 
