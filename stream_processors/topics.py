@@ -15,6 +15,8 @@ _HOUR_MS = 3_600_000
 LARGEST_RECORD_BYTES = 16 * 1024 * 1024
 LARGEST_JUDGED_BYTES = LARGEST_RECORD_BYTES // 4
 _DECLARE_TIMEOUT_S = 30.0
+# Recovery must not read a day of old versions of the state.
+_STATE = (("min.cleanable.dirty.ratio", "0.1"), ("segment.ms", str(_HOUR_MS)))
 
 STEPS = "steps"
 JUDGED_STEPS = "judged-steps"
@@ -60,9 +62,6 @@ class TopicSpec(NamedTuple):
         largest = {"max.message.bytes": str(self.largest_bytes)}
         return {"cleanup.policy": self.cleanup, **largest, **retention, **dict(self.extra)}
 
-
-# Recovery must not read a day of old versions of the state.
-_STATE = (("min.cleanable.dirty.ratio", "0.1"), ("segment.ms", str(_HOUR_MS)))
 
 TOPICS: tuple[TopicSpec, ...] = (
     # Records carry the broker's time: it stands in for the clock of an agent that has none.

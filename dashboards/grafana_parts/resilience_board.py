@@ -51,6 +51,7 @@ from springback.stream_processors.metrics.spec import GROUP, MetricSpec
 _MARGIN_SHOWN = 2.0
 """The colours reach from minus to plus this, with 0, where the contract breaks, in their middle."""
 
+_RANKS = {0.5: "median", 0.9: "p90", 0.99: "p99"}
 _SUFFICIENT = "Levels with too few episodes decide nothing: they are not shown."
 
 
@@ -142,9 +143,6 @@ def _breaches(queries: MetricQueries) -> StateTimeline:
         ask(queries.shown(families.IN_STRESS_BREACH), SERIES_OF_GROUP),
     )
     return panel.mappings(yes_no("in breach", "holds")).height(5)
-
-
-_RANKS = {0.5: "median", 0.9: "p90", 0.99: "p99"}
 
 
 def cost_section(queries: MetricQueries) -> Section:

@@ -14,7 +14,6 @@ from springback.stream_processors.metrics.spec import AgentStateName
 URGENCY: tuple[AgentStateName, ...] = ("rebound", "stalled", "stale", "silent", "unknown", "calm", "ended")
 """The states, by how much they want to be looked at."""
 
-
 _DIGITS = re.compile(r"([0-9]{1,18})")
 
 

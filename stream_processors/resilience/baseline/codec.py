@@ -26,6 +26,10 @@ from springback.stream_processors.resilience.baseline.stage_baseline import (
     sums_matrix,
 )
 
+_SQUARES = 1 + N_SAMPLE + np.flatnonzero(np.equal(*triangle(N_SAMPLE)))
+"""Where the diagonal of M2 stands in a row of sums."""
+_SUMS_BYTES = 8 * SUMS_WIDTH
+
 
 class BaselineFormatError(ValueError):
     """A baseline record or file is not what this version of springback can read."""
@@ -87,9 +91,6 @@ Contribution = EpisodeContribution | BaselineReplacement
 _encoder = msgspec.msgpack.Encoder()
 _contribution_decoder = msgspec.msgpack.Decoder(Contribution)
 _record_decoder = msgspec.msgpack.Decoder(FamilyRecord)
-_SQUARES = 1 + N_SAMPLE + np.flatnonzero(np.equal(*triangle(N_SAMPLE)))
-"""Where the diagonal of M2 stands in a row of sums."""
-_SUMS_BYTES = 8 * SUMS_WIDTH
 
 
 def encode_contribution(contribution: Contribution) -> bytes:
