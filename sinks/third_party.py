@@ -139,7 +139,7 @@ class ThirdPartySink:
         except Exception as error:
             message = (
                 f"The sink {self._name!r} of {self._distribution} failed ({type(error).__name__}: {error}). Export "
-                f"without it, upgrade {self._distribution}, or tell those who make it; what passes by itself shall be "
-                "a SinkUnavailableError, and is tried again."
+                f"without it, upgrade {self._distribution}, or tell those who make it (a sink that raises "
+                "SinkUnavailableError is tried again)."
             )
             raise SinkError(message) from error
