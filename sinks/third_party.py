@@ -83,6 +83,8 @@ def _made(known: NamedPlugins, name: str, options: Mapping[str, str]) -> Sink:
         )
         raise SinkOptionError(message) from error
     missing = [method for method in _METHODS if not callable(getattr(sink, method, None))]
+    if not isinstance(getattr(sink, "name", None), str):
+        missing.insert(0, "name")
     if missing:
         message = (
             f"{told} gives a {type(sink).__name__} without {_listed(missing)}, expected a `Sink`; upgrade "

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from springback.stream_processors.errors import SettingsError
-from springback.stream_processors.judging.settings import JudgeSettings
+from springback.stream_processors.judging.settings import JudgeSettings, check_range
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 
@@ -88,13 +88,13 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def __post_init__(self) -> None:
         """Checks the ranges."""
         for key in ("partitions", "replication", "buckets", "batch_max"):
-            _check_range(key, getattr(self, key), 1)
+            check_range(key, getattr(self, key), 1)
         for key in ("batch_within_s", "commit_interval_s", "tick_interval_s", "stall_s", "baseline_refresh_s"):
-            _check_range(key, getattr(self, key), 0.01)
+            check_range(key, getattr(self, key), 0.01)
         for key in ("session_timeout_s", "rebalance_timeout_s", "recovery_bound_s"):
-            _check_range(key, getattr(self, key), 1.0)
+            check_range(key, getattr(self, key), 1.0)
         for key in ("standby_replicas", "health_port"):
-            _check_range(key, getattr(self, key), 0)
+            check_range(key, getattr(self, key), 0)
         if self.health_port > _HIGHEST_PORT:
             message = f"health_port is {self.health_port}, expected at most {_HIGHEST_PORT}"
             raise ValueError(message)
@@ -126,12 +126,6 @@ def load_settings(
     except msgspec.ValidationError as error:
         message = f"Settings: {error}. Given: {_without_secrets(merged)}."
         raise SettingsError(message) from error
-
-
-def _check_range(key: str, value: float, least: float) -> None:
-    if not value >= least:
-        message = f"{key} is {value}, expected at least {least}"
-        raise ValueError(message)
 
 
 def _from_file(file: Path) -> dict[str, Any]:

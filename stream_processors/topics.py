@@ -158,12 +158,17 @@ async def declare_topics(
     return found
 
 
-async def declare_topics_for(settings: WorkerSettings) -> dict[str, int]:
-    """Declares the topics of an installation with its workers' changelogs, as `declare_topics` does."""
+async def declare_topics_for(settings: WorkerSettings, *, changelogs: bool = True) -> dict[str, int]:
+    """Declares the topics of an installation, as `declare_topics` does.
+
+    Args:
+        settings: those of the installation.
+        changelogs: whether its workers' changelogs are declared too.
+    """
     return await declare_topics(
         settings.kafka.bootstrap,
         prefix=settings.prefix,
-        app_id=settings.group,
+        app_id=settings.group if changelogs else None,
         partitions=settings.partitions,
         replication=settings.replication,
         client_options=settings.kafka.client_options(),

@@ -5,7 +5,7 @@ from html import escape
 
 from springback.dashboards.evaluation_report.group_rows import GroupRow, StressRow
 from springback.dashboards.evaluation_report.report_display import (
-    MISSING,
+    NO_VALUE,
     figure_text,
     name_text,
     own,
@@ -79,17 +79,17 @@ def _summary(row: GroupRow, known: ResilienceJson | None) -> list[str]:
         share_text(None if known is None else known.success_rate),
         _interval(row.clean_cost_mean, figure_text, f"n = {row.clean}"),
         _interval(row.disturbed_cost_mean, figure_text, f"n = {row.disturbed}"),
-        MISSING if comparison is None else p_text(comparison.p),
-        MISSING if correlation is None else f"{correlation.rho:.2f}<small>{p_text(correlation.p)}</small>",
+        NO_VALUE if comparison is None else p_text(comparison.p),
+        NO_VALUE if correlation is None else f"{correlation.rho:.2f}<small>{p_text(correlation.p)}</small>",
     ]
     if known is None:
-        return [*cells, *[MISSING] * 6]
+        return [*cells, *[NO_VALUE] * 6]
     return [
         *cells,
         _capacity(row, known),
         figure_text(known.first_breach),
         *map(figure_text, (known.beta, known.beta_p95, known.beta_unpaired)),
-        f"{row.contract_broken} of {row.contract_held_to}" if row.contract_held_to else MISSING,
+        f"{row.contract_broken} of {row.contract_held_to}" if row.contract_held_to else NO_VALUE,
     ]
 
 
@@ -124,7 +124,7 @@ def _stress(row: StressRow) -> list[str]:
 
 def _interval(interval: Interval | None, text: Callable[[float | None], str], otherwise: str = "") -> str:
     if interval is None:
-        return MISSING
+        return NO_VALUE
     if interval.low is None or interval.high is None:
         return text(interval.value) + (f"<small>{otherwise}</small>" if otherwise else "")
     return f"{text(interval.value)}<small>{text(interval.low)} to {text(interval.high)}</small>"

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from springback.dashboards.evaluation_report.group_rows import GroupRow
 from springback.dashboards.evaluation_report.plot_style import SERIES
 
-MISSING = "-"
+NO_VALUE = "-"
 MOST_PANELS = 12
 MOST_SERIES = len(SERIES)
 _LONGEST = 48
@@ -102,13 +102,13 @@ def figure_text(value: float | None) -> str:
     ['0.123', '12.3', '1234', '0', '-']
     """
     if value is None:
-        return MISSING
+        return NO_VALUE
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def share_text(value: float | None) -> str:
     """A share as a percentage."""
-    return MISSING if value is None else f"{value:.0%}"
+    return NO_VALUE if value is None else f"{value:.0%}"
 
 
 def p_text(p: float, *, brief: bool = False) -> str:

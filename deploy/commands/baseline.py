@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from springback.deploy.commands.input_files import read_baseline
+from springback.deploy.commands.input_files import read_baseline_option
 from springback.deploy.commands.shared_options import (
     BrokerOption,
     PrefixOption,
@@ -78,7 +78,7 @@ def import_(
 
     silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings)
-    read_baseline(file, chosen.resilience, "FILE")
+    read_baseline_option(file, chosen.resilience, "FILE")
     families = asyncio.run(
         import_baseline(
             chosen.kafka,

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from springback.producers.mapping.signal_mapping import SignalMapping
-    from springback.producers.recordings.any_format import Progress
+    from springback.producers.recordings.any_format import ReadingProgress
     from springback.producers.recordings.step_frames import UnreadablePart
     from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
     from springback.stream_processors.resilience.config import ResilienceConfig
@@ -96,7 +96,7 @@ def read_mapping_option(name_or_file: str | None, files: Sequence[Path] = ()) ->
     return None
 
 
-def read_baseline(file: Path, config: "ResilienceConfig", option: str) -> "StageBaseline":
+def read_baseline_option(file: Path, config: "ResilienceConfig", option: str) -> "StageBaseline":
     """The baseline in a file that `springback baseline export` wrote.
 
     Args:
@@ -147,7 +147,7 @@ class LeftOut:
 
 
 @contextmanager
-def reading_progress(wanted: bool) -> Iterator["Progress"]:
+def reading_progress(wanted: bool) -> Iterator["ReadingProgress"]:
     """Shows on a terminal how much of each recording has been read, until all have been.
 
     Args:

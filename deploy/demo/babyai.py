@@ -10,7 +10,13 @@ from itertools import cycle
 from springback.deploy.demo.pipeline import DemoError, DemoRun
 from springback.producers.babyai_testbed.play import PlayedStep, play
 from springback.producers.babyai_testbed.simulated_time import SimulatedClock
-from springback.producers.babyai_testbed.tasks import FAMILIES, STRESSES, PlannedEpisode, plan_episodes, task_sequence
+from springback.producers.babyai_testbed.tasks import (
+    STRESSES,
+    TASK_FAMILIES,
+    PlannedEpisode,
+    plan_episodes,
+    task_sequence,
+)
 from springback.producers.emitter.step_emitter import StepEmitter, new_session
 from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig
 
@@ -73,7 +79,7 @@ def run_babyai(demo: DemoRun, episodes: int, seed: int, steps_per_second: float)
 def _agents(demo: DemoRun, emitters: ExitStack) -> list[DemoAgent]:
     """Two agents a family, which share a producer and begin a new session."""
     agents = []
-    for family in FAMILIES:
+    for family in TASK_FAMILIES:
         emitter = emitters.enter_context(
             StepEmitter(demo.step_publisher(), producer=f"babyai-{family}", session=new_session(), max_steps=16)
         )
@@ -91,9 +97,9 @@ def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: 
     """
     config: BaselineConfig = demo.settings.resilience.baseline
     needed = config.calibration_episodes
-    tasks = {family: task_sequence(family, seed) for family in FAMILIES}
+    tasks = {family: task_sequence(family, seed) for family in TASK_FAMILIES}
     sessions = {agent.emitter.session for agent in agents}
-    bar = demo.progress.add_task("Learning", total=len(FAMILIES) * needed, detail="clean episodes scored")
+    bar = demo.progress.add_task("Learning", total=len(TASK_FAMILIES) * needed, detail="clean episodes scored")
     started: Counter[str] = Counter()
 
     def scored() -> Counter[str]:
@@ -117,7 +123,7 @@ def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: 
 
     def show() -> None:
         have = scored()
-        demo.progress.update(bar, completed=sum(min(needed, have[family]) for family in FAMILIES))
+        demo.progress.update(bar, completed=sum(min(needed, have[family]) for family in TASK_FAMILIES))
 
     _play(demo, agents, next_episode, show, steps_per_second)
     show()
@@ -125,7 +131,7 @@ def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: 
 
 def _rise(demo: DemoRun, agents: list[DemoAgent], plan: Iterable[PlannedEpisode], steps_per_second: float) -> None:
     """The episodes of the plan, each by one of its family's agents in turn."""
-    players = {family: cycle([agent for agent in agents if agent.family == family]) for family in FAMILIES}
+    players = {family: cycle([agent for agent in agents if agent.family == family]) for family in TASK_FAMILIES}
     for planned in plan:
         next(players[planned.task.family]).queue.append(planned)
     total = sum(len(agent.queue) for agent in agents)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from springback.producers.babyai_testbed.play import DEFAULT_START_S, play
 from springback.producers.babyai_testbed.simulated_time import CostModel, SimulatedClock
-from springback.producers.babyai_testbed.tasks import FAMILIES, STRESSES, plan_episodes
+from springback.producers.babyai_testbed.tasks import STRESSES, TASK_FAMILIES, plan_episodes
 from springback.producers.emitter.publishers import JsonLinesPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.errors import PublishError
@@ -32,7 +32,7 @@ def record(
     path: str | os.PathLike[str],
     *,
     episodes: int = 20,
-    families: Sequence[str] = tuple(FAMILIES),
+    families: Sequence[str] = tuple(TASK_FAMILIES),
     stresses: Sequence[float] = STRESSES,
     seed: int = 0,
     start_s: float = DEFAULT_START_S,
@@ -47,7 +47,7 @@ def record(
     Args:
         path: the file to make, JSON Lines, compressed when its name ends in `.gz`.
         episodes: tasks per family; each is played once at every stress.
-        families: names out of `FAMILIES`.
+        families: names out of `TASK_FAMILIES`.
         stresses: severities in [0, 1]; 0 is clean.
         seed: of the sequences of tasks.
         start_s: simulated instant of the first step, s UTC epoch.

@@ -23,7 +23,7 @@ class Level:
     step_limit: int
 
 
-FAMILIES: dict[str, tuple[Level, ...]] = {
+TASK_FAMILIES: dict[str, tuple[Level, ...]] = {
     "navigation": (
         Level("BabyAI-GoToObjMazeS5-v0", 150),
         Level("BabyAI-GoToObjMazeS4-v0", 100),
@@ -72,8 +72,8 @@ def task_sequence(family: str, seed: int = 0) -> Iterator[Task]:
     >>> [next(tasks).level_id for _ in range(2)]
     ['BabyAI-GoToObjMazeS5-v0', 'BabyAI-GoToObjMazeS4-v0']
     """
-    if family not in FAMILIES:
-        message = f"there is no task family {family!r}; there are {', '.join(FAMILIES)}"
+    if family not in TASK_FAMILIES:
+        message = f"there is no task family {family!r}; there are {', '.join(TASK_FAMILIES)}"
         raise ValueError(message)
     return _tasks(family, seed)
 
@@ -81,7 +81,7 @@ def task_sequence(family: str, seed: int = 0) -> Iterator[Task]:
 def _tasks(family: str, seed: int) -> Iterator[Task]:
     rng = np.random.default_rng([seed, *family.encode()])
     while True:
-        for level in FAMILIES[family]:
+        for level in TASK_FAMILIES[family]:
             yield Task(family, level.level_id, int(rng.integers(2**31)), level.step_limit)
 
 
@@ -95,7 +95,11 @@ class PlannedEpisode:
 
 
 def plan_episodes(
-    episodes: int, *, families: Sequence[str] = tuple(FAMILIES), stresses: Sequence[float] = STRESSES, seed: int = 0
+    episodes: int,
+    *,
+    families: Sequence[str] = tuple(TASK_FAMILIES),
+    stresses: Sequence[float] = STRESSES,
+    seed: int = 0,
 ) -> Iterator[PlannedEpisode]:
     """So many episodes per family and stress: stress by stress, families in turn, perturbations in turn.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from springback.producers.errors import SignalError
 
-SUCCESS_KEYS = ("success", "is_success")
+INFO_SUCCESS_KEYS = ("success", "is_success")
 ABORTED = "aborted"
 """True in the info of a last step that is no step of the task: the environment died of it (see `isolated`)."""
 ABORT_REASON = "abort_reason"
@@ -76,7 +76,7 @@ def _traits_from_info(info: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _success_from_info(context: StepContext) -> Any:
-    for key in SUCCESS_KEYS:
+    for key in INFO_SUCCESS_KEYS:
         if key in context.info:
             return context.info[key]
     return None

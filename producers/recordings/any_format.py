@@ -44,7 +44,7 @@ from springback.producers.recordings.step_frames import (
 )
 from springback.producers.sources import MAGIC_BYTES, find_source
 
-Progress = Callable[[str, float | None], None]
+ReadingProgress = Callable[[str, float | None], None]
 """Called while a recording is read: what it is called, and how much of it is read, from 0 to 1, or None if unknown."""
 
 STEPS_PER_FRAME: Final = 64
@@ -62,7 +62,7 @@ def read_recordings(
     paths: Iterable[str | Path],
     mapping: SignalMapping | None,
     report_unreadable: ReportUnreadable = log_unreadable,
-    progress: Progress = lambda source, share: None,
+    progress: ReadingProgress = lambda source, share: None,
 ) -> Iterator[RecordedFrame]:
     """The frames of several recordings, as one input in the order given.
 
@@ -105,7 +105,7 @@ class RecordedFrames:
         paths: Iterable[str | Path],
         report_unreadable: ReportUnreadable = log_unreadable,
         mapping: SignalMapping | None = None,
-        progress: Progress = lambda source, share: None,
+        progress: ReadingProgress = lambda source, share: None,
     ) -> None:
         self._paths = [str(path) for path in paths]
         self._report_unreadable = report_unreadable
@@ -246,7 +246,7 @@ def _native_frames(path: Path, source: str, report: ReportUnreadable, stack: Exi
     return frames_of(recording_lines(stream, source, report), source, report)
 
 
-def _mapped_frames(kind: str, recording: OpenRecording, progress: Progress) -> Iterator[RecordedFrame]:
+def _mapped_frames(kind: str, recording: OpenRecording, progress: ReadingProgress) -> Iterator[RecordedFrame]:
     assembler = EpisodeAssembler(recording.mapping, session=_session(recording.source), recorded=True)
     batches = _FrameBatches()
     number = 0

@@ -10,10 +10,10 @@ from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
 from springback.stream_processors.metrics.families import FAMILY_METRICS, NAVIGATION_METRICS
 from springback.stream_processors.metrics.spec import AGENT_STATES, CLOSED_LABELS, GROUP, MetricSpec
 
-TOPICS = 8
+MOST_TOPICS = 8
 """Topics of readings, and more than there are."""
 
-SINKS = 8
+MOST_SINKS = 8
 """Sinks of one runner, and more than there are."""
 
 _LEFT_BY_LOST_AGENTS = (agent_metrics.AGENT_STATE, agent_metrics.AGENT_INFO, agent_metrics.AGENT_LAST_SEEN)
@@ -78,8 +78,8 @@ class SeriesBounds(NamedTuple):
             "partition": self.partitions + 1,
             "stress": STRESS_LEVELS,
             "attack": ATTACKS + 2,
-            "topic": TOPICS + 1,
-            "sink": SINKS + 1,
+            "topic": MOST_TOPICS + 1,
+            "sink": MOST_SINKS + 1,
             "metric": len(METRIC_CATALOGUE),
             "version": 1,
             "reading_schema": 1,

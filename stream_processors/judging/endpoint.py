@@ -40,7 +40,7 @@ class JudgeEndpoint:
         self._timeout_s = settings.call_timeout_s
         self._fields: dict[str, Any] = settings.parameters | {"model": settings.model}
         self._fields |= answer_format(settings.answer_format)
-        key = read_key(settings)
+        key = read_api_key(settings)
         headers = {"Accept-Encoding": "identity"}  # a compressed answer cannot be bounded before it is unpacked
         if key:
             headers["Authorization"] = f"Bearer {key}"
@@ -86,7 +86,7 @@ class JudgeEndpoint:
             return bytes(body)
 
 
-def read_key(settings: JudgeSettings) -> str:
+def read_api_key(settings: JudgeSettings) -> str:
     """The endpoint's key: from the file, else from the environment, else empty.
 
     Raises:

@@ -23,7 +23,7 @@ from springback.stream_processors.metrics.services import JUDGE_METRICS
 from springback.stream_processors.service.health import Measurement, MetricsPage, health_endpoint
 from springback.stream_processors.service.run import run_until, run_until_signalled, write_ready_file
 from springback.stream_processors.settings import WorkerSettings
-from springback.stream_processors.topics import declare_topics
+from springback.stream_processors.topics import declare_topics_for
 
 _log = logging.getLogger(__name__)
 _LOG_INTERVAL_S = 60.0
@@ -88,7 +88,7 @@ async def _sessions(
     failures = 0
     while not stop.is_set():
         try:
-            if not await run_until(stop, _declare(settings)):
+            if not await run_until(stop, declare_topics_for(settings, changelogs=False)):
                 return
             sessions.append(JudgeSession(settings, judge, counts))
             await sessions[0].run(stop)
@@ -100,16 +100,6 @@ async def _sessions(
         sessions.clear()
         failures += 1
         await run_until(stop, asyncio.sleep(_BACKOFF.pause_s(failures)))
-
-
-async def _declare(settings: WorkerSettings) -> None:
-    await declare_topics(
-        settings.kafka.bootstrap,
-        prefix=settings.prefix,
-        partitions=settings.partitions,
-        replication=settings.replication,
-        client_options=settings.kafka.client_options(),
-    )
 
 
 async def _tell_ready(sessions: list[JudgeSession], address: str, ready_file: Path | None) -> None:

@@ -1,5 +1,6 @@
 """Settings of the judge: which endpoint it asks, what it asks about, and what it may cost in time and calls."""
 
+import math
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -70,20 +71,25 @@ class JudgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             "remembered_episodes", "waiting_frames", "waiting_bytes",
         )  # fmt: skip
         for key in counts:
-            _check_range(key, getattr(self, key), 1)
-        _check_range("calls_per_minute", self.calls_per_minute, 2)
+            check_range(f"judge.{key}", getattr(self, key), 1)
+        check_range("judge.calls_per_minute", self.calls_per_minute, 2)
         for key in ("trajectory_steps", "retries"):
-            _check_range(key, getattr(self, key), 0)
+            check_range(f"judge.{key}", getattr(self, key), 0)
         for key in ("call_timeout_s", "breaker_pause_s", "backoff_s", "longest_pause_s"):
-            _check_range(key, getattr(self, key), 0.001)
-        _check_range("deadline_s", self.deadline_s, self.call_timeout_s)
+            check_range(f"judge.{key}", getattr(self, key), 0.001)
+        check_range("judge.deadline_s", self.deadline_s, self.call_timeout_s)
         if self.base_url:
             _check_address(self.base_url)
 
 
-def _check_range(key: str, value: float, least: float) -> None:
-    if not least <= value < float("inf"):
-        message = f"judge.{key} is {value}, expected a finite number of at least {least}"
+def check_range(key: str, value: float, least: float) -> None:
+    """Checks that a setting, of this judge or of the worker around it, is finite and large enough.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not least <= value < math.inf:
+        message = f"{key} is {value}, expected a finite number of at least {least}"
         raise ValueError(message)
 
 

@@ -37,7 +37,7 @@ COMPARISON_SCHEMA_VERSION = 1
 _ROUNDING = 1e-9
 
 Verdict = Literal["ok", "breach", "undetermined", "unchecked"]
-Group = tuple[str, str]
+GroupKey = tuple[str, str]
 """Family and method."""
 
 
@@ -103,7 +103,7 @@ class ScoredVersion(msgspec.Struct, frozen=True):
     summaries: list[EpisodeSummary]
     windows: list[WindowReading]
 
-    def groups(self) -> set[Group]:
+    def groups(self) -> set[GroupKey]:
         """The families and methods that have episodes."""
         return {_group(summary) for summary in self.summaries}
 
@@ -112,7 +112,7 @@ def compare_versions(
     baseline: ScoredVersion,
     candidate: ScoredVersion,
     *,
-    groups: Iterable[Group],
+    groups: Iterable[GroupKey],
     contract: VersionContract,
     versions: tuple[str, str],
     config: AggregateConfig,
@@ -154,8 +154,8 @@ def compare_versions(
     )
 
 
-def _by_group(version: ScoredVersion) -> dict[Group, tuple[list[EpisodeSummary], list[WindowReading]]]:
-    found: dict[Group, tuple[list[EpisodeSummary], list[WindowReading]]] = defaultdict(lambda: ([], []))
+def _by_group(version: ScoredVersion) -> dict[GroupKey, tuple[list[EpisodeSummary], list[WindowReading]]]:
+    found: dict[GroupKey, tuple[list[EpisodeSummary], list[WindowReading]]] = defaultdict(lambda: ([], []))
     for summary in version.summaries:
         found[_group(summary)][0].append(summary)
     for window in version.windows:
@@ -163,12 +163,12 @@ def _by_group(version: ScoredVersion) -> dict[Group, tuple[list[EpisodeSummary],
     return found
 
 
-def _group(reading: EpisodeSummary | WindowReading) -> Group:
+def _group(reading: EpisodeSummary | WindowReading) -> GroupKey:
     return reading.traits.family, reading.traits.method
 
 
 def _compare_group(
-    group: Group,
+    group: GroupKey,
     baseline: EpisodeSample,
     candidate: EpisodeSample,
     contract: VersionContract,

@@ -16,7 +16,7 @@ import numpy as np
 
 from springback.producers.contract.frame import StepFrame
 from springback.producers.mapping.signal_mapping import SignalMapping, load_mapping
-from springback.producers.recordings.any_format import Progress, RecordedFrames, check_without_mapping
+from springback.producers.recordings.any_format import ReadingProgress, RecordedFrames, check_without_mapping
 from springback.producers.recordings.step_frames import ReportUnreadable, log_unreadable
 from springback.stream_processors.baseline_file import read_baseline
 from springback.stream_processors.errors import StreamError
@@ -98,7 +98,7 @@ def evaluate(
     value_model: ValueModel | str | Path | None = None,
     config: ResilienceConfig | None = None,
     report_unreadable: ReportUnreadable = log_unreadable,
-    progress: Progress = lambda source, share: None,
+    progress: ReadingProgress = lambda source, share: None,
 ) -> Evaluation:
     """Evaluates recordings: recovery costs, rebound windows, and what stress families withstand.
 

@@ -98,7 +98,7 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
         data_directory = settings.data_directory or opened.enter_context(
             tempfile.TemporaryDirectory(prefix="springback-worker-")
         )
-        if not await run_until(stop, _declare(settings)):
+        if not await run_until(stop, _declare_until_answered(settings)):
             return
         app = create_app(settings, data_directory)
         failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -142,7 +142,7 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
         _log.info("stopping reason=signal")
 
 
-async def _declare(settings: WorkerSettings) -> None:
+async def _declare_until_answered(settings: WorkerSettings) -> None:
     """Declares the topics; while the broker does not answer, tries again, up to the recovery bound."""
     deadline = time.monotonic() + settings.recovery_bound_s
     told = False

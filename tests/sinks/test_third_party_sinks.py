@@ -31,6 +31,10 @@ def no_sink() -> str:
     return "nothing"
 
 
+class Nameless(FolderSink):
+    name = None  # type: ignore[assignment]
+
+
 def entry(name: str, value: str) -> EntryPoint:
     return EntryPoint(name, f"{__name__}:{value}", SINK_GROUP)
 
@@ -60,16 +64,18 @@ def test_a_sink_is_made_of_its_options() -> None:
 @pytest.mark.parametrize(
     ("names", "options", "told"),
     [
-        (["nobody"], [], r"--sink nobody: there is no such sink; there are prometheus, folder, nothing"),
+        (["nobody"], [], r"--sink nobody: there is no such sink; there are prometheus, folder, nothing, nameless"),
         (["missing"], [], r"--sink missing: missing of .* is left out: .* cannot be loaded"),
         (["folder"], ["folder.colour=red"], r"cannot be made with the options .*TypeError.*colour.*folder.KEY=VALUE"),
         (["folder"], ["path=x"], r"expected NAME.KEY=VALUE, with NAME one of folder"),
         ([], ["folder.path=x"], r"with NAME one of none"),
-        (["nothing"], [], r"gives a str without write, write_dead_letter, flush, close, expected a `Sink`"),
+        (["nothing"], [], r"gives a str without name, write, write_dead_letter, flush, close, expected a `Sink`"),
+        (["nameless"], [], r"gives a Nameless without name, expected a `Sink`"),
     ],
 )
 def test_what_cannot_be_made_says_which_and_what_to_do(names: list[str], options: list[str], told: str) -> None:
     entries = [entry("folder", "FolderSink"), entry("nothing", "no_sink"), entry("missing", "Nobody")]
+    entries.append(entry("nameless", "Nameless"))
     with pytest.raises(SinkOptionError, match=told):
         make_sinks(names, options, entries)
 

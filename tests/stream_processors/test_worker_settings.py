@@ -26,8 +26,11 @@ def test_variables_of_other_parts_are_left_alone() -> None:
     ("environment", "told"),
     [
         ({"SPRINGBACK_PARTITIONS": "many"}, r"Expected `int`, got `str` - at `\$.partitions`.*many"),
-        ({"SPRINGBACK_PARTITIONS": "0"}, "partitions is 0, expected at least 1"),
+        ({"SPRINGBACK_PARTITIONS": "0"}, "partitions is 0, expected a finite number of at least 1"),
         ({"SPRINGBACK_KAFKA__SECURITY_PROTOCOL": "TLS"}, r"Invalid enum value 'TLS' - at `\$.kafka.security_protocol`"),
+        ({"SPRINGBACK_STALL_S": "inf"}, "stall_s is inf, expected a finite number of at least 0.01"),
+        ({"SPRINGBACK_STALL_S": "nan"}, "stall_s is nan, expected a finite number of at least 0.01"),
+        ({"SPRINGBACK_HEALTH_PORT": "inf"}, r"Expected `int`, got `str` - at `\$.health_port`"),
         ({"SPRINGBACK_HEALTH_PORT": "65536"}, "health_port is 65536, expected at most 65535"),
         ({"SPRINGBACK_KAFKA__COLOUR": "x"}, "unknown field `colour`"),
         ({"SPRINGBACK_PREFIX": "p", "SPRINGBACK_PREFIX__X": "y"}, "'prefix' is 'p', expected a table"),

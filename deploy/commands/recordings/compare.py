@@ -11,7 +11,7 @@ from springback.deploy.commands.input_files import (
     MappingOption,
     RecordingsArgument,
     ValueModelOption,
-    read_baseline,
+    read_baseline_option,
     read_mapping_option,
     read_value_option,
     reading_progress,
@@ -94,7 +94,7 @@ def compare(
     source = _SHIPPED_CONTRACT if contract is None else str(contract)
     rules = load_contract((shipped if contract is None else contract).read_bytes(), source)
     config = stream_settings(None, None, settings).resilience
-    given = None if baseline_file is None else read_baseline(baseline_file, config, "--baseline-file")
+    given = None if baseline_file is None else read_baseline_option(baseline_file, config, "--baseline-file")
     model = read_value_option(value_model)
     left_out = LeftOut(lambda line: typer.echo(line, err=True))
     chosen = read_mapping_option(mapping, files)

@@ -13,7 +13,7 @@ from springback.deploy.commands.input_files import (
     MappingOption,
     RecordingsArgument,
     ValueModelOption,
-    read_baseline,
+    read_baseline_option,
     read_value_option,
     reading_progress,
 )
@@ -71,7 +71,7 @@ def evaluate(
             evaluation = evaluate_recordings(
                 *files,
                 mapping=mapping,
-                baseline=None if baseline is None else read_baseline(baseline, config, "--baseline"),
+                baseline=None if baseline is None else read_baseline_option(baseline, config, "--baseline"),
                 value_model=read_value_option(value_model),
                 config=config,
                 report_unreadable=left_out,

@@ -10,7 +10,7 @@ from springback.deploy.commands.input_files import (
     LeftOut,
     MappingOption,
     RecordingsArgument,
-    read_baseline,
+    read_baseline_option,
     read_mapping_option,
     reading_progress,
 )
@@ -74,7 +74,7 @@ def fit_value(
         epochs=epochs,
         seed=seed,
     )
-    given = None if baseline is None else read_baseline(baseline, config, "--baseline")
+    given = None if baseline is None else read_baseline_option(baseline, config, "--baseline")
     left_out = LeftOut(lambda line: typer.echo(line, err=True))
     chosen = read_mapping_option(mapping, files)
     with reading_progress(chosen is not None) as progress:

@@ -58,11 +58,11 @@ def record(
     """
     from springback.producers.babyai_testbed.recording import record as record_testbed
     from springback.producers.babyai_testbed.simulated_time import CostModel
-    from springback.producers.babyai_testbed.tasks import FAMILIES
+    from springback.producers.babyai_testbed.tasks import TASK_FAMILIES
 
-    families = list(dict.fromkeys(family or FAMILIES))
-    if unknown := [name for name in families if name not in FAMILIES]:
-        message = f"{unknown[0]!r} is not one of {', '.join(FAMILIES)}"
+    families = list(dict.fromkeys(family or TASK_FAMILIES))
+    if unknown := [name for name in families if name not in TASK_FAMILIES]:
+        message = f"{unknown[0]!r} is not one of {', '.join(TASK_FAMILIES)}"
         raise typer.BadParameter(message, param_hint="--family")
     if file.exists():
         message = f"{file} exists already; remove it or choose another name"

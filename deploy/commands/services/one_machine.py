@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from springback.deploy.commands.input_files import BaselineOption, read_baseline
+from springback.deploy.commands.input_files import BaselineOption, read_baseline_option
 from springback.deploy.commands.shared_options import (
     LivePortOption,
     LocalBrokerOption,
@@ -78,7 +78,7 @@ def up(
     frozen = None if baseline is None else str(baseline.absolute())
     chosen = stream_settings(None, prefix, settings, frozen_baseline=frozen)
     if baseline is not None:
-        read_baseline(baseline, chosen.resilience, "--baseline")  # before a broker is started in vain
+        read_baseline_option(baseline, chosen.resilience, "--baseline")  # before a broker is started in vain
     typer.echo("Starting the broker, a worker, the exporter and the live page ...")
     page = live_port if live_page_installed() else None
     with LocalStack(broker, chosen, metrics_port=metrics_port, live_port=page) as stack:

@@ -32,7 +32,7 @@ from springback.stream_processors.resilience.anchor import N_SAMPLE, AnchorGrid,
 from springback.stream_processors.resilience.baseline.moments import Moments, merge_groups
 from springback.stream_processors.resilience.readings import EpisodeKey
 
-Cell = TypeVar("Cell", bound=Hashable)
+CellT = TypeVar("CellT", bound=Hashable)
 
 BASELINE_SCHEMA_VERSION = 1
 CellKey = tuple[str, int, int]
@@ -210,13 +210,13 @@ def policy_matrix(packed: bytes) -> Floats:
     return np.frombuffer(packed, dtype="<f8").reshape(-1, POLICY_WIDTH)
 
 
-def policy_rows(known: Mapping[Cell, bytes], cells: Iterable[Cell]) -> Floats:
+def policy_rows(known: Mapping[CellT, bytes], cells: Iterable[CellT]) -> Floats:
     """The rows of these cells, zeros where a cell has none. Shape: (k, POLICY_WIDTH)."""
     nothing = bytes(8 * POLICY_WIDTH)
     return policy_matrix(b"".join(known.get(cell, nothing) for cell in cells))
 
 
-def merge_policy(known: Mapping[Cell, bytes], cells: list[Cell], rows: Floats) -> dict[Cell, bytes]:
+def merge_policy(known: Mapping[CellT, bytes], cells: list[CellT], rows: Floats) -> dict[CellT, bytes]:
     """What the named cells hold once the rows are merged in; `known` itself stays as it was. Cells may repeat."""
     distinct = list(dict.fromkeys(cells))
     number = {cell: i for i, cell in enumerate(distinct)}

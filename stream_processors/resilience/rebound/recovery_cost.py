@@ -33,7 +33,7 @@ import numpy as np
 from springback.stream_processors.resilience.anchor import CYCLE, Floats, Ints
 from springback.stream_processors.resilience.baseline.estimates import CellEstimates
 from springback.stream_processors.resilience.readings import ChannelCosts
-from springback.stream_processors.resilience.rebound.recovery_intensity import CHANNELS, Intensity
+from springback.stream_processors.resilience.rebound.recovery_intensity import CHANNEL_COUNT, Intensity
 
 COST_EPSILON = 1e-9
 
@@ -53,7 +53,7 @@ def cost_terms(cycle_s: Floats, intensity: Intensity, rows: Ints, cells: CellEst
     nominal = cells.mean[rows, CYCLE]
     seconds = np.where(np.isnan(cycle_s), nominal, cycle_s)
     ratio = seconds / (nominal + COST_EPSILON)
-    by_channel = ratio / np.sqrt(CHANNELS)
+    by_channel = ratio / np.sqrt(CHANNEL_COUNT)
     return CostTerms(
         ratio * intensity.total,
         by_channel * intensity.cognitive,

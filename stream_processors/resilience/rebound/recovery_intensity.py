@@ -26,7 +26,7 @@ import numpy as np
 from springback.stream_processors.resilience.anchor import COGNITIVE, DEBT, GAINS, N_EXCESS, PHYSICAL, Floats, Ints
 from springback.stream_processors.resilience.baseline.estimates import CellEstimates
 
-CHANNELS = 3
+CHANNEL_COUNT = 3
 """U of equation 3: cognitive, physical, state debt."""
 
 
@@ -65,7 +65,7 @@ def intensity(z: Floats, rows: Ints, cells: CellEstimates) -> Intensity:
             (DEBT, cells.inverse_debt),
         )
     ]
-    total = np.sqrt((squared[0] + squared[1] + squared[2]) / CHANNELS)
+    total = np.sqrt((squared[0] + squared[1] + squared[2]) / CHANNEL_COUNT)
     return Intensity(total, *(np.sqrt(channel) for channel in squared))
 
 

@@ -14,7 +14,7 @@ from springback.producers.babyai_testbed.agent import PlanLostError, PlanningBot
 from springback.producers.babyai_testbed.disturbances import make_disturbance
 from springback.producers.babyai_testbed.mission import MissionBeliefs, MissionProgress, cell_of
 from springback.producers.babyai_testbed.simulated_time import CostModel
-from springback.producers.babyai_testbed.tasks import FAMILIES
+from springback.producers.babyai_testbed.tasks import TASK_FAMILIES
 from springback.producers.babyai_testbed.world import make_level
 from springback.producers.perturbations.severity import (
     PERTURBATION_KINDS,
@@ -28,7 +28,7 @@ things_of_minigrid: Any = world_object
 bot_of_minigrid: Any = baby_ai_bot.BabyAIBot
 ball_of: Any = world_object.Ball
 
-LEVEL_IDS = sorted(level.level_id for levels in FAMILIES.values() for level in levels)
+LEVEL_IDS = sorted(level.level_id for levels in TASK_FAMILIES.values() for level in levels)
 
 
 def level_after_reset(level_id: str, seed: int) -> Any:

@@ -5,7 +5,7 @@ from statistics import fmean
 import pytest
 
 from springback.producers.babyai_testbed.recording import record
-from springback.producers.babyai_testbed.tasks import FAMILIES
+from springback.producers.babyai_testbed.tasks import TASK_FAMILIES
 from springback.producers.recordings.step_frames import read_frames
 from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.config import ResilienceConfig
@@ -13,7 +13,7 @@ from springback.stream_processors.resilience.config import ResilienceConfig
 EPISODES = 10
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", TASK_FAMILIES)
 def test_recovery_cost_is_lowest_clean_and_higher_under_more_stress(
     family: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from springback.producers.babyai_testbed.play import DEFAULT_START_S, PlayedStep, play
 from springback.producers.babyai_testbed.recording import TestbedRecording, record
 from springback.producers.babyai_testbed.simulated_time import CostModel
-from springback.producers.babyai_testbed.tasks import FAMILIES, Task, plan_episodes, task_sequence
+from springback.producers.babyai_testbed.tasks import TASK_FAMILIES, Task, plan_episodes, task_sequence
 from springback.producers.contract.frame import StepFrame
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
@@ -37,7 +37,7 @@ def clean(family: str) -> list[tuple[Task, list[PlayedStep], list[StepFrame]]]:
     return [(task, *played(task)) for task in islice(task_sequence(family, seed=5), EPISODES)]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", TASK_FAMILIES)
 def test_clean_tasks_are_solved(family: str) -> None:
     solved = [steps for _, steps, _ in clean(family) if steps[-1].outcome == "success"]
     assert len(solved) >= 0.9 * EPISODES
@@ -46,7 +46,7 @@ def test_clean_tasks_are_solved(family: str) -> None:
         assert not any(step.signals["retries"] or step.signals["violation"] for step in episode)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", TASK_FAMILIES)
 def test_the_end_tells_how_the_way_was(family: str) -> None:
     for _, steps, frames in clean(family):
         navigation = frames[-1].ends[0].navigation
@@ -75,7 +75,7 @@ def test_an_end_out_of_time_tells_what_was_left() -> None:
     assert navigation.final_distance > 0.0
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", TASK_FAMILIES)
 def test_every_row_passes_the_workers_validation(family: str) -> None:
     publisher = MemoryPublisher()
     with StepEmitter(publisher, producer="test") as emitter:
@@ -137,7 +137,7 @@ def test_a_play_that_is_closed_early_aborts_its_episode() -> None:
 
 @pytest.mark.parametrize("kind", PERTURBATION_KINDS)
 def test_the_agent_recovers_and_pays_for_it(kind: PerturbationKind) -> None:
-    runs = [run for family in FAMILIES for run in clean(family)[:5]]
+    runs = [run for family in TASK_FAMILIES for run in clean(family)[:5]]
     tasks, undisturbed = [task for task, _, _ in runs], [steps for _, steps, _ in runs]
     disturbed = [played(task, 0.8, kind)[0] for task in tasks]
     assert sum(episode[-1].outcome == "success" for episode in disturbed) >= 0.7 * len(tasks)
