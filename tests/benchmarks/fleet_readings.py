@@ -4,14 +4,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
-    ChannelCosts,
     ContractThresholds,
     EpisodeBegun,
     EpisodeKey,
-    EpisodeStatus,
     EpisodeSummary,
     EpisodeTraits,
     ExtensibilityRatios,
@@ -23,12 +23,13 @@ from springback.stream_processors.resilience.readings import (
     StressMargin,
     WindowReading,
 )
+from tests.reading_builders import episode_status, episode_summary, family_reading, window_reading
 
 _PERTURBATIONS = ("none", "physical", "semantic", "object_state")
 _OUTCOMES: tuple[Outcome, ...] = ("success", "success", "failure", "timeout")
 _EPISODE_STEPS = 40
 _WINDOW_STEPS = 12
-_COSTS = ChannelCosts(cognitive=0.25, physical=1.0, debt=0.5)
+_WINDOW, _SUMMARY, _RUNNING, _FAMILY = window_reading(), episode_summary(), episode_status(), family_reading()
 _RATIOS = ExtensibilityRatios(progress=2.0, propositions=2.0, recovery=1.5, stability=1.25, safety=10.0)
 _THRESHOLDS = ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=2.0, safety=5.0)
 _SCORES = NavigationScores(episodes=9, success_rate=0.5, spl=0.5, sel=0.5, goal_completion=0.5)
@@ -108,30 +109,28 @@ class MadeUpFleet:
     def _window_reading(self, agent: _Agent, state: str, now_s: float) -> WindowReading:
         departed = agent.departed_step or 0
         length = agent.steps - departed + 1
-        return WindowReading(
+        return replace(
+            _WINDOW,
             key=agent.key,
             traits=agent.traits,
             number=agent.windows,
             state="open" if state == "open" else "recovered",
-            cause="effort",
             departure_step=departed,
             alarm_step=departed,
             reentry_step=agent.steps,
             departure_time_s=now_s - length,
             reentry_time_s=now_s,
-            departure_mode="run",
-            departure_progress_bin=1,
             departure_residual_bin=1,
             length_steps=length,
             length_s=float(length),
             lost_cycles=2.0,
             peak=3.0,
             recovery_cost=self._random.expovariate(0.2),
-            costs=_COSTS,
         )
 
     def _end(self, agent: _Agent, now_s: float) -> EpisodeSummary:
-        summary = EpisodeSummary(
+        summary = replace(
+            _SUMMARY,
             key=agent.key,
             traits=agent.traits,
             outcome=self._random.choice(_OUTCOMES),
@@ -139,12 +138,9 @@ class MadeUpFleet:
             unscored_steps=0,
             windows=agent.windows,
             recovery_cost=self._random.expovariate(0.2),
-            costs=_COSTS,
+            costs=_WINDOW.costs,
             lost_cycles=2.0,
             window_steps=9,
-            final_progress=1.0,
-            final_propositions=1.0,
-            violation=0.0,
             started_s=now_s - agent.steps,
             ended_s=now_s,
             stability_loss=self._random.expovariate(0.3),
@@ -162,15 +158,13 @@ class MadeUpFleet:
                 departure_time_s=now_s - 9,
                 recovery_cost=1.5,
             )
-        running = EpisodeStatus(
+        running = replace(
+            _RUNNING,
             key=agent.key,
             traits=agent.traits,
             step=agent.steps,
             steps=agent.steps,
-            unscored_steps=0,
             progress=agent.steps / _EPISODE_STEPS,
-            propositions=0.5,
-            mode="run",
             intensity=self._random.random(),
             intensity_by_channel=(self._random.random(), 0.5, 0.25),
             window=window,
@@ -194,33 +188,18 @@ class MadeUpFleet:
             StressMargin(stress=level / 5, episodes=9, margin=0.5 - level / 5, sufficient=True, ratios=_RATIOS)
             for level in range(6)
         )
-        return FamilyReading(
+        return replace(
+            _FAMILY,
             family=f"family-{number:02d}",
-            method="default",
-            version="0",
             sequence=int(now_s),
             updated_s=now_s,
             episodes=99,
-            censored=1,
-            violations=9,
-            success_rate=0.75,
             completion=0.8,
-            mean_steps=31.5,
-            recovery_cost_mean=1.25,
-            stability_loss_mean=2.5,
-            beta=3.5,
-            beta_p95=3.0,
-            beta_by_kind={"physical": 3.5, "semantic": 2.0},
-            beta_unpaired=4.0,
-            pairs=17,
             tasks_let_go=0,
             capacity=0.4,
-            capacity_flag="ok",
             first_breach=0.6,
             margins=margins,
             thresholds=_THRESHOLDS,
-            live_stress=0.2,
             in_breach=False,
-            breaches=3,
             navigation={"all": _SCORES},
         )

@@ -14,9 +14,6 @@ from springback.stream_processors.resilience.readings import (
     AgentCounts,
     AgentStatus,
     ChannelCosts,
-    ContractThresholds,
-    EpisodeKey,
-    EpisodeStatus,
     EpisodeSummary,
     EpisodeTraits,
     ExtensibilityRatios,
@@ -27,6 +24,7 @@ from springback.stream_processors.resilience.readings import (
     WindowReading,
     encode_reading,
 )
+from tests.reading_builders import agent_status, episode_status, episode_summary, family_reading, window_reading
 
 DEADLINE_S = 30.0
 T = TypeVar("T")
@@ -55,12 +53,11 @@ def status(
         window = OpenWindow(
             number=0, cause="effort", departure_step=departed, departure_time_s=seen_s, recovery_cost=cost
         )
-    episode = EpisodeStatus(
-        key=EpisodeKey(agent, "boot", "1"),
+    episode = episode_status(
+        agent,
         traits=traits(family),
         step=step,
         steps=step + 1,
-        unscored_steps=0,
         progress=min(1.0, step / 60),
         propositions=min(1.0, step // 15 / 4),
         mode="navigate",
@@ -69,39 +66,33 @@ def status(
         window=window,
     )
     base: dict[str, Any] = {
-        **{"agent": agent, "session": "boot", "producer": agent, "seen_s": seen_s, "time_s": seen_s},
-        **{"clock_skew_s": 0.0, "counts": AgentCounts(steps=step + 1), "episodes": () if ended else (episode,)},
+        **{"seen_s": seen_s, "time_s": seen_s, "counts": AgentCounts(steps=step + 1)},
+        "episodes": () if ended else (episode,),
     }
-    return AgentStatus(**(base | fields))
+    return agent_status(agent, **(base | fields))
 
 
 def window(agent: str, number: int = 0, **fields: Any) -> WindowReading:
     """A rebound window, recovered: from step 41 to step 52."""
     base: dict[str, Any] = {
-        **{"key": EpisodeKey(agent, "boot", "1"), "traits": traits(), "number": number, "state": "recovered"},
-        **{"cause": "effort", "departure_step": 41, "alarm_step": 44, "reentry_step": 52, "departure_time_s": 1000.0},
-        **{"reentry_time_s": 1012.0, "departure_mode": "navigate", "departure_progress_bin": 4, "lost_cycles": 6.25},
-        **{"departure_residual_bin": 2, "length_steps": 12, "length_s": 12.0, "peak": 5.5, "recovery_cost": 2.75},
-        "costs": ChannelCosts(cognitive=0.4, physical=2.25, debt=0.3),
+        **{"traits": traits(), "number": number, "departure_step": 41, "alarm_step": 44, "reentry_step": 52},
+        **{"departure_time_s": 1000.0, "reentry_time_s": 1012.0, "departure_mode": "navigate"},
+        **{"departure_progress_bin": 4, "lost_cycles": 6.25, "length_steps": 12, "length_s": 12.0, "peak": 5.5},
+        **{"recovery_cost": 2.75, "costs": ChannelCosts(cognitive=0.4, physical=2.25, debt=0.3)},
     }
-    return WindowReading(**(base | fields))
+    return window_reading(agent, **(base | fields))
 
 
 def summary(agent: str, episode: str = "1") -> EpisodeSummary:
-    return EpisodeSummary(
-        key=EpisodeKey(agent, "boot", episode),
+    return episode_summary(
+        agent,
+        episode=episode,
         traits=traits(),
-        outcome="success",
         steps=60,
         unscored_steps=0,
-        windows=1,
         recovery_cost=2.75,
-        costs=ChannelCosts(),
         lost_cycles=6.25,
         window_steps=12,
-        final_progress=1.0,
-        final_propositions=1.0,
-        violation=0.0,
         started_s=1.0,
         ended_s=61.0,
     )
@@ -112,19 +103,16 @@ def family(name: str = "navigation", sequence: int = 1, **fields: Any) -> Family
     ratios = ExtensibilityRatios(progress=2.0)
     margins = ((0.0, 1.1, True), (0.2, 0.8, True), (0.4, 0.3, True), (0.6, -0.25, True), (0.8, -0.6, False))
     base: dict[str, Any] = {
-        **{"family": name, "method": "reflexion", "version": "1.4", "sequence": sequence, "updated_s": 1000.0},
-        **{"episodes": 240, "censored": 2, "violations": 12, "success_rate": 0.97, "completion": 0.98},
-        **{"mean_steps": 60.0, "recovery_cost_mean": 1.82, "stability_loss_mean": 2.5, "beta": 4.48, "beta_p95": 3.1},
-        **{"beta_by_kind": {}, "beta_unpaired": None, "pairs": 120, "tasks_let_go": 0, "capacity": 0.4},
-        **{"capacity_flag": "ok", "first_breach": 0.6, "live_stress": 0.2, "in_breach": False, "breaches": 0},
+        **{"method": "reflexion", "version": "1.4", "episodes": 240, "censored": 2, "violations": 12},
+        **{"success_rate": 0.97, "completion": 0.98, "mean_steps": 60.0, "recovery_cost_mean": 1.82, "beta": 4.48},
+        **{"beta_p95": 3.1, "beta_by_kind": {}, "beta_unpaired": None, "pairs": 120, "tasks_let_go": 0},
+        **{"capacity": 0.4, "first_breach": 0.6, "in_breach": False, "breaches": 0, "navigation": {}},
         "margins": tuple(
             StressMargin(stress=stress, episodes=12, margin=margin, sufficient=enough, ratios=ratios)
             for stress, margin, enough in margins
         ),
-        "thresholds": ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=None, safety=5.0),
-        "navigation": {},
     }
-    return FamilyReading(**(base | fields))
+    return family_reading(name, sequence, **(base | fields))
 
 
 def run_apart(make: Callable[[], Coroutine[Any, Any, T]]) -> T:

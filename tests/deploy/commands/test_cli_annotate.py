@@ -13,14 +13,9 @@ from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from springback.deploy.child_process import ChildProcess
 from springback.deploy.local_stack import SPRINGBACK
 from springback.sinks.grafana.connection import TOKEN_VARIABLE
-from springback.stream_processors.resilience.readings import (
-    ChannelCosts,
-    EpisodeKey,
-    EpisodeTraits,
-    WindowReading,
-    encode_reading,
-)
+from springback.stream_processors.resilience.readings import encode_reading
 from springback.stream_processors.topics import WINDOWS, declare_topics, topic_name
+from tests.reading_builders import window_reading
 from tests.sinks.grafana.grafana_stub import TOKEN, GrafanaStub, serve
 
 pytestmark = pytest.mark.broker
@@ -28,35 +23,12 @@ pytestmark = pytest.mark.broker
 DEADLINE_S = 150.0
 
 
-def open_window() -> WindowReading:
-    now = time.time()
-    return WindowReading(
-        key=EpisodeKey("robot-7", "boot", "1"),
-        traits=EpisodeTraits(family="navigation", task="kitchen"),
-        number=0,
-        state="open",
-        cause="effort",
-        departure_step=4,
-        alarm_step=6,
-        reentry_step=11,
-        departure_time_s=now - 5,
-        reentry_time_s=now,
-        departure_mode="run",
-        departure_progress_bin=1,
-        departure_residual_bin=2,
-        length_steps=8,
-        length_s=3.5,
-        lost_cycles=2.5,
-        peak=4.0,
-        recovery_cost=1.5,
-        costs=ChannelCosts(),
-    )
-
-
 async def send(broker: str, prefix: str) -> None:
     await declare_topics(broker, prefix=prefix, partitions=1)
+    now = time.time()
+    reading = window_reading(state="open", departure_time_s=now - 5, reentry_time_s=now)
     async with AIOKafkaProducer(bootstrap_servers=broker) as producer:
-        await producer.send_and_wait(topic_name(WINDOWS, prefix), encode_reading(open_window()), key=b"robot-7")
+        await producer.send_and_wait(topic_name(WINDOWS, prefix), encode_reading(reading), key=b"robot-7")
 
 
 def annotate(broker: str, stub: GrafanaStub, folder: Path, token: str = TOKEN) -> ChildProcess:

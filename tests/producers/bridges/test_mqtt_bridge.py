@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import paho.mqtt.client as paho
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
 
 from springback.producers.bridges.mqtt_bridge import MqttBridge, payload_value, run_mqtt_bridge
 from springback.producers.bridges.settings import BridgeOptionError, MqttBridgeSettings
@@ -21,8 +19,8 @@ from springback.producers.errors import PublishError
 from springback.producers.mapping.signal_mapping import SignalMapping, parse_mapping
 from tests.deploy.process_checks import becomes_true
 from tests.producers.bridges.mosquitto_server import QUICKLY, Mosquitto
+from tests.producers.bridges.mqtt_robot import START_S, robot, time_of
 from tests.producers.fleet_episodes import (
-    CYCLE_S,
     EPISODES,
     REFERENCES,
     assert_departed_and_recovered,
@@ -32,7 +30,6 @@ from tests.producers.fleet_episodes import (
 
 pytestmark = pytest.mark.mqtt
 DEADLINE_S = 60.0
-START_S = 1_790_000_000.0
 
 MAPPING = """
 agent = { segment = "robot" }
@@ -62,28 +59,6 @@ def reconnections_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def robot(broker: Mosquitto, will: tuple[str, str] | None = None) -> Iterator[Callable[..., None]]:
-    """A client; what it gives publishes, in order, and waits for the broker's acknowledgement unless told not to."""
-    client = paho.Client(CallbackAPIVersion.VERSION2)
-    if will is not None:
-        client.will_set(*will, qos=1)
-    client.connect("127.0.0.1", broker.port)
-    client.loop_start()
-
-    def say(topic: str, payload: object, *, retain: bool = False, wait: bool = True) -> None:
-        text = payload if isinstance(payload, str | bytes) else json.dumps(payload)
-        sent = client.publish(topic, text, qos=1, retain=retain)
-        if wait:
-            sent.wait_for_publish(DEADLINE_S)
-
-    try:
-        yield say
-    finally:
-        client.disconnect()
-        client.loop_stop()
-
-
-@contextmanager
 def bridge(
     broker: Mosquitto, publisher: FramePublisher, mapping: str | None = MAPPING, **settings: Any
 ) -> Iterator[MqttBridge]:
@@ -107,7 +82,7 @@ def drive(say: Callable[..., None], episode: int, robot: str = "7") -> None:
         say(f"fleet/{robot}/danger", str(cycle["danger"]), wait=False)
         say(f"fleet/{robot}/mode", cycle["mode"], wait=False)
         told = {**cycle, "order": f"o{episode}", "id": f"{episode}.{number}"}
-        say(f"fleet/{robot}/state", {**told, "at": START_S + 60.0 * episode + CYCLE_S * number}, wait=False)
+        say(f"fleet/{robot}/state", {**told, "at": time_of(episode, number)}, wait=False)
     say(f"fleet/{robot}/result", "delivered")
 
 

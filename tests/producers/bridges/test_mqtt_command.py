@@ -1,13 +1,11 @@
 """`springback bridge mqtt` between a real mosquitto and the embedded broker, and what it does when it is killed."""
 
 import asyncio
-import json
 import uuid
 from pathlib import Path
+from typing import Any
 
-import paho.mqtt.client as paho
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
 
 from springback.deploy import cli
 from springback.producers.contract.codec import decode_frame, encode_json
@@ -16,8 +14,8 @@ from springback.producers.emitter.step_emitter import StepEmitter
 from springback.stream_processors.topics import STEPS, declare_topics
 from tests.producers.bridges.bridge_command import BridgeCommand, arriving_frames
 from tests.producers.bridges.mosquitto_server import Mosquitto
+from tests.producers.bridges.mqtt_robot import START_S, robot, time_of
 from tests.producers.fleet_episodes import (
-    CYCLE_S,
     EPISODES,
     REFERENCES,
     assert_departed_and_recovered,
@@ -27,7 +25,6 @@ from tests.producers.fleet_episodes import (
 
 pytestmark = [pytest.mark.mqtt, pytest.mark.timeout(180)]
 DEADLINE_S = 30.0
-START_S = 1_790_000_000.0
 
 MAPPING = """
 agent = { segment = "robot" }
@@ -48,28 +45,9 @@ end = { topic = "fleet/{robot}/state", field = "done", outcomes = { 1 = "success
 """
 
 
-class Robot:
-    """A client that publishes at quality 1."""
-
-    def __init__(self, broker: Mosquitto) -> None:
-        self._client = paho.Client(CallbackAPIVersion.VERSION2)
-        self._client.connect("127.0.0.1", broker.port)
-        self._client.loop_start()
-
-    def say(self, topic: str, payload: bytes) -> None:
-        self._client.publish(topic, payload, qos=1).wait_for_publish(DEADLINE_S)
-
-    def __enter__(self) -> "Robot":
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._client.disconnect()
-        self._client.loop_stop()
-
-
-def states(episode: int) -> list[bytes]:
+def states(episode: int) -> list[dict[str, Any]]:
     return [
-        json.dumps({**cycle, "order": f"o{episode}", "at": START_S + 60.0 * episode + CYCLE_S * number}).encode()
+        {**cycle, "order": f"o{episode}", "at": time_of(episode, number)}
         for number, cycle in enumerate(cycles(episode))
     ]
 
@@ -81,7 +59,7 @@ def frames() -> list[bytes]:
         for number in range(EPISODES):
             episode = emitter.begin_episode(episode=str(number), family="delivery", reference=number < REFERENCES)
             for place, cycle in enumerate(cycles(number)):
-                time_s = START_S + 60.0 * number + CYCLE_S * place
+                time_s = time_of(number, place)
                 episode.step(
                     progress=cycle["done"],
                     planning_s=cycle["thinking"],
@@ -108,10 +86,10 @@ def test_states_become_windows_through_kafka(tmp_path: Path, embedded_broker: st
         arguments = ("mqtt", "--mapping", str(mapping), "-o", f"port={mosquitto.port}", "-o", "client_id=fleet-bridge")
         with BridgeCommand(tmp_path, *arguments, "--broker", embedded_broker, "--prefix", prefix) as bridge:
             bridge.wait_until(lambda: "connected to the MQTT broker" in bridge.said, DEADLINE_S, "connection")
-            with Robot(mosquitto) as robot:
+            with robot(mosquitto) as say:
                 for episode in range(EPISODES):
                     for state in states(episode):
-                        robot.say("fleet/r7/state", state)
+                        say("fleet/r7/state", state)
             arrived = arriving_frames(embedded_broker, f"{prefix}{STEPS}", EPISODES)
             assert "132 steps and 6 ends" in bridge.end()
     assert_departed_and_recovered(evaluated(arrived))
@@ -121,16 +99,16 @@ def test_states_become_windows_through_kafka(tmp_path: Path, embedded_broker: st
 def test_a_bridge_that_is_killed_in_the_midst_loses_no_frame(tmp_path: Path, embedded_broker: str) -> None:
     prefix = installation(embedded_broker)
     sent = frames()
-    with Mosquitto(tmp_path) as mosquitto, Robot(mosquitto) as robot:
+    with Mosquitto(tmp_path) as mosquitto, robot(mosquitto) as say:
         arguments = ("mqtt", "-o", "frames=fleet/+/frames", "-o", f"port={mosquitto.port}", "-o", "client_id=bridge")
         place = ("--broker", embedded_broker, "--prefix", prefix)
         with BridgeCommand(tmp_path, *arguments, *place) as first:
             first.wait_until(lambda: "connected to the MQTT broker" in first.said, DEADLINE_S, "connection")
             for data in sent[: len(sent) // 2]:
-                robot.say("fleet/r7/frames", data)
+                say("fleet/r7/frames", data)
             first.kill()
         for data in sent[len(sent) // 2 :]:
-            robot.say("fleet/r7/frames", data)
+            say("fleet/r7/frames", data)
         with BridgeCommand(tmp_path, *arguments, *place) as second:
             arrived = arriving_frames(embedded_broker, f"{prefix}{STEPS}", EPISODES)
             second.end()

@@ -16,13 +16,8 @@ from springback.sinks.grafana.annotations_sink import (
     identity_of,
     window_mark,
 )
-from springback.stream_processors.resilience.readings import (
-    ChannelCosts,
-    EpisodeKey,
-    EpisodeTraits,
-    FamilyReading,
-    WindowReading,
-)
+from springback.stream_processors.resilience.readings import EpisodeTraits, FamilyReading, WindowReading
+from tests.reading_builders import window_reading
 
 IDS = st.text(st.characters(codec=None, exclude_categories=()), max_size=200) | st.sampled_from(
     ["🤖" * 100, 'a"b\n', "\ud800", "x" * 10_000, "None", "", "<script>alert(1)</script>"]
@@ -76,7 +71,7 @@ def test_a_breach_while_it_lasts_and_when_it_is_over(family: Callable[..., Famil
 
 @given(agent=IDS, family=IDS, task=IDS)
 def test_no_id_makes_a_mark_that_grafana_refuses(agent: str, family: str, task: str) -> None:
-    mark = window_mark(_window(agent, family, task))
+    mark = window_mark(window_reading(agent, traits=EpisodeTraits(family=family, task=task)))
 
     assert mark.tags[:2] == (WINDOW_TAG, mark.identity)
     assert identity_of(mark.tags) == mark.identity
@@ -90,27 +85,3 @@ def test_no_id_makes_a_mark_that_grafana_refuses(agent: str, family: str, task: 
 def test_the_tag_of_an_agent_is_its_label() -> None:
     assert agent_tag("robot:7") == "agent:robot:7"
     assert agent_tag("a\nb") == "agent:a�b~fcd127ff"
-
-
-def _window(agent: str, family: str, task: str) -> WindowReading:
-    return WindowReading(
-        key=EpisodeKey(agent, "boot", "1"),
-        traits=EpisodeTraits(family=family, task=task),
-        number=0,
-        state="recovered",
-        cause="effort",
-        departure_step=4,
-        alarm_step=6,
-        reentry_step=11,
-        departure_time_s=100.0,
-        reentry_time_s=103.5,
-        departure_mode="run",
-        departure_progress_bin=1,
-        departure_residual_bin=2,
-        length_steps=8,
-        length_s=3.5,
-        lost_cycles=2.5,
-        peak=4.0,
-        recovery_cost=1.5,
-        costs=ChannelCosts(),
-    )

@@ -28,11 +28,6 @@ from tests.stream_processors.frame_builders import (
 CONFIG = ResilienceConfig()
 
 
-@pytest.fixture(scope="module")
-def baseline() -> MaterialisedBaseline:
-    return ready(nominal_baseline(CONFIG), CONFIG)
-
-
 def disturbed_rows(first: int, stop: int) -> list[Row]:
     """Steps that go nowhere and cost much: both detectors alarm at once."""
     return nominal_rows(first, stop, progress=(first or 1) / 20, travel=5.0, risk=2.0)

@@ -15,19 +15,12 @@ from tests.stream_processors.frame_builders import (
     frame_of,
     frame_of_parts,
     header_of,
-    nominal_baseline,
     nominal_rows,
     nothing_learned,
-    ready,
     run_tracker,
 )
 
 CONFIG = ResilienceConfig()
-
-
-@pytest.fixture(scope="module")
-def baseline() -> MaterialisedBaseline:
-    return ready(nominal_baseline(CONFIG), CONFIG)
 
 
 def without(rows: list[Row], *names: str) -> list[Row]:

@@ -1,0 +1,166 @@
+"""Makers of readings that tests share: what a test does not name is the same everywhere."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from springback.stream_processors.resilience.readings import (
+    AgentCounts,
+    AgentStatus,
+    ChannelCosts,
+    ContractThresholds,
+    EpisodeBegun,
+    EpisodeKey,
+    EpisodeStatus,
+    EpisodeSummary,
+    EpisodeTraits,
+    ExtensibilityRatios,
+    FamilyReading,
+    NavigationScores,
+    OpenWindow,
+    StressMargin,
+    WindowReading,
+)
+
+
+def window_reading(agent: str = "robot-7", session: str = "boot", episode: str = "1", **fields: Any) -> WindowReading:
+    """A closed, recovered window of episode 1 of robot-7."""
+    base = WindowReading(
+        key=EpisodeKey(agent, session, episode),
+        traits=EpisodeTraits(family="navigation", task="kitchen"),
+        number=0,
+        state="recovered",
+        cause="effort",
+        departure_step=4,
+        alarm_step=6,
+        reentry_step=11,
+        departure_time_s=100.0,
+        reentry_time_s=103.5,
+        departure_mode="run",
+        departure_progress_bin=1,
+        departure_residual_bin=2,
+        length_steps=8,
+        length_s=3.5,
+        lost_cycles=2.5,
+        peak=4.0,
+        recovery_cost=1.5,
+        costs=ChannelCosts(cognitive=0.25, physical=1.0, debt=0.5),
+    )
+    return replace(base, **fields)
+
+
+def episode_summary(agent: str = "robot-7", session: str = "boot", episode: str = "1", **fields: Any) -> EpisodeSummary:
+    """A successful, scored episode 1 of robot-7 with 20 steps, 2 of them unscored."""
+    base = EpisodeSummary(
+        key=EpisodeKey(agent, session, episode),
+        traits=EpisodeTraits(family="navigation", task="kitchen"),
+        outcome="success",
+        steps=20,
+        unscored_steps=2,
+        windows=1,
+        recovery_cost=1.5,
+        costs=ChannelCosts(),
+        lost_cycles=2.5,
+        window_steps=8,
+        final_progress=1.0,
+        final_propositions=1.0,
+        violation=0.0,
+        started_s=90.0,
+        ended_s=110.0,
+    )
+    return replace(base, **fields)
+
+
+def episode_status(
+    agent: str = "robot-7",
+    session: str = "boot",
+    episode: str = "1",
+    steps: int = 5,
+    cost: float | None = None,
+    **fields: Any,
+) -> EpisodeStatus:
+    """An open episode 1 of robot-7 that has taken `steps` steps; `cost` is that of an open window, if any."""
+    base = EpisodeStatus(
+        key=EpisodeKey(agent, session, episode),
+        traits=EpisodeTraits(family="navigation", task="kitchen"),
+        step=steps - 1,
+        steps=steps,
+        unscored_steps=0,
+        progress=0.5,
+        propositions=0.5,
+        mode="run",
+        intensity=0.75,
+        intensity_by_channel=(0.75, 0.0, 0.0),
+        window=None
+        if cost is None
+        else OpenWindow(number=0, cause="effort", departure_step=2, departure_time_s=100.0, recovery_cost=cost),
+    )
+    return replace(base, **fields)
+
+
+def agent_status(agent: str = "robot-7", **fields: Any) -> AgentStatus:
+    """The status of robot-7, last seen at 1000 s."""
+    base = AgentStatus(
+        agent=agent,
+        session="boot",
+        producer=agent,
+        seen_s=1000.0,
+        time_s=1000.0,
+        clock_skew_s=0.0,
+        counts=AgentCounts(),
+    )
+    return replace(base, **fields)
+
+
+def episode_begun(agent: str = "robot-7", session: str = "boot", episode: str = "1", **fields: Any) -> EpisodeBegun:
+    """The beginning of episode 1 of robot-7."""
+    base = EpisodeBegun(
+        key=EpisodeKey(agent, session, episode),
+        traits=EpisodeTraits(family="navigation", task="kitchen"),
+        time_s=90.0,
+    )
+    return replace(base, **fields)
+
+
+def family_reading(family: str = "navigation", sequence: int = 42, **fields: Any) -> FamilyReading:
+    """What is known of navigation after 42 episodes: it holds at stress 0 and breaks at 0.2; 0.4 was never seen."""
+    held = ExtensibilityRatios(progress=2.0, propositions=2.0, recovery=1.5, stability=1.25, safety=10.0)
+    broken = ExtensibilityRatios(progress=0.5, propositions=0.5, recovery=0.75, stability=None, safety=10.0)
+    base = FamilyReading(
+        family=family,
+        method="default",
+        version="0",
+        sequence=sequence,
+        updated_s=1000.0,
+        episodes=42,
+        censored=1,
+        violations=9,
+        success_rate=0.75,
+        completion=0.875,
+        mean_steps=31.5,
+        recovery_cost_mean=1.25,
+        stability_loss_mean=2.5,
+        beta=3.5,
+        beta_p95=3.0,
+        beta_by_kind={"physical": 3.5, "semantic": 2.0},
+        beta_unpaired=4.0,
+        pairs=17,
+        tasks_let_go=2,
+        capacity=0.0,
+        capacity_flag="ok",
+        first_breach=0.2,
+        margins=(
+            StressMargin(stress=0.0, episodes=30, margin=0.5, sufficient=True, ratios=held),
+            StressMargin(stress=0.2, episodes=12, margin=-0.25, sufficient=True, ratios=broken),
+            StressMargin(stress=0.4, episodes=0, margin=None, sufficient=False, ratios=ExtensibilityRatios()),
+        ),
+        thresholds=ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=None, safety=5.0),
+        live_stress=0.2,
+        in_breach=True,
+        breaches=3,
+        navigation={
+            "all": NavigationScores(episodes=42, success_rate=0.75, spl=0.5, sel=0.25, goal_completion=0.625),
+            "model": NavigationScores(episodes=7, success_rate=0.5),
+        },
+    )
+    return replace(base, **fields)
