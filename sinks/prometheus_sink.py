@@ -11,7 +11,7 @@ from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
 from springback.sinks.fleet.fleet_series import FleetSeries
 from springback.sinks.fleet.labels import OTHER_VALUE, LabelBound, clean_label_value
 from springback.sinks.fleet.series import Labels, MetricSeries
-from springback.sinks.fleet.series_bounds import MOST_SINKS, MOST_TOPICS, SeriesBounds
+from springback.sinks.fleet.series_bounds import MOST_READING_TOPICS, MOST_SINKS, SeriesBounds
 from springback.sinks.sink import DeadLetter
 from springback.stream_processors.metrics import exporter as own_metrics
 from springback.stream_processors.metrics.catalogue import FRAMES_BEHIND, METRIC_CATALOGUE
@@ -48,7 +48,7 @@ class PrometheusSink:
         self._lock = threading.Lock()
         self._series = MetricSeries(METRIC_CATALOGUE)
         self._partitions = bounds.partitions
-        self._topics = LabelBound(MOST_TOPICS)
+        self._topics = LabelBound(MOST_READING_TOPICS)
         self._sinks = LabelBound(MOST_SINKS)
         self._fleet = FleetSeries(self._series, bounds, times)
         self._series.set(

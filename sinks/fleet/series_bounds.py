@@ -10,7 +10,7 @@ from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
 from springback.stream_processors.metrics.families import FAMILY_METRICS, NAVIGATION_METRICS
 from springback.stream_processors.metrics.spec import AGENT_STATES, CLOSED_LABELS, GROUP, MetricSpec
 
-MOST_TOPICS = 8
+MOST_READING_TOPICS = 8
 """Topics of readings, and more than there are."""
 
 MOST_SINKS = 8
@@ -78,7 +78,7 @@ class SeriesBounds(NamedTuple):
             "partition": self.partitions + 1,
             "stress": STRESS_LEVELS,
             "attack": ATTACKS + 2,
-            "topic": MOST_TOPICS + 1,
+            "topic": MOST_READING_TOPICS + 1,
             "sink": MOST_SINKS + 1,
             "metric": len(METRIC_CATALOGUE),
             "version": 1,

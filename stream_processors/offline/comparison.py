@@ -37,8 +37,8 @@ COMPARISON_SCHEMA_VERSION = 1
 _ROUNDING = 1e-9
 
 Verdict = Literal["ok", "breach", "undetermined", "unchecked"]
-GroupKey = tuple[str, str]
-"""Family and method."""
+FamilyMethod = tuple[str, str]
+"""What is compared with its like: a family and a method."""
 
 
 class MetricChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ class ScoredVersion(msgspec.Struct, frozen=True):
     summaries: list[EpisodeSummary]
     windows: list[WindowReading]
 
-    def groups(self) -> set[GroupKey]:
+    def groups(self) -> set[FamilyMethod]:
         """The families and methods that have episodes."""
         return {_group(summary) for summary in self.summaries}
 
@@ -112,7 +112,7 @@ def compare_versions(
     baseline: ScoredVersion,
     candidate: ScoredVersion,
     *,
-    groups: Iterable[GroupKey],
+    groups: Iterable[FamilyMethod],
     contract: VersionContract,
     versions: tuple[str, str],
     config: AggregateConfig,
@@ -154,8 +154,8 @@ def compare_versions(
     )
 
 
-def _by_group(version: ScoredVersion) -> dict[GroupKey, tuple[list[EpisodeSummary], list[WindowReading]]]:
-    found: dict[GroupKey, tuple[list[EpisodeSummary], list[WindowReading]]] = defaultdict(lambda: ([], []))
+def _by_group(version: ScoredVersion) -> dict[FamilyMethod, tuple[list[EpisodeSummary], list[WindowReading]]]:
+    found: dict[FamilyMethod, tuple[list[EpisodeSummary], list[WindowReading]]] = defaultdict(lambda: ([], []))
     for summary in version.summaries:
         found[_group(summary)][0].append(summary)
     for window in version.windows:
@@ -163,12 +163,12 @@ def _by_group(version: ScoredVersion) -> dict[GroupKey, tuple[list[EpisodeSummar
     return found
 
 
-def _group(reading: EpisodeSummary | WindowReading) -> GroupKey:
+def _group(reading: EpisodeSummary | WindowReading) -> FamilyMethod:
     return reading.traits.family, reading.traits.method
 
 
 def _compare_group(
-    group: GroupKey,
+    group: FamilyMethod,
     baseline: EpisodeSample,
     candidate: EpisodeSample,
     contract: VersionContract,
