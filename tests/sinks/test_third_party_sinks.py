@@ -64,7 +64,7 @@ def test_a_sink_is_made_of_its_options() -> None:
 @pytest.mark.parametrize(
     ("names", "options", "told"),
     [
-        (["nobody"], [], r"--sink nobody: there is no such sink; there are prometheus, folder, nothing, nameless"),
+        (["nobody"], [], r"--sink nobody: there is no such sink; there are prometheus, folder, nameless, nothing"),
         (["missing"], [], r"--sink missing: missing of .* is left out: .* cannot be loaded"),
         (["folder"], ["folder.colour=red"], r"cannot be made with the options .*TypeError.*colour.*folder.KEY=VALUE"),
         (["folder"], ["path=x"], r"expected NAME.KEY=VALUE, with NAME one of folder"),
