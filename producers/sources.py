@@ -41,8 +41,9 @@ Bridge = Callable[[SignalMapping | None, FramePublisher, Mapping[str, str], thre
 """Runs until the event is set: (mapping, publisher, options, stop).
 
 The mapping is None where the user gave none. The publisher stays open, and takes frames as they are (JSON over MQTT) or
-those of `MappedEmitters(publisher)`. The options are those of `--option KEY=VALUE` and override the mapping's
-`[source.NAME]`. What it returns is shown (`str`) at the end.
+those that `springback.MappedSteps(mapping, publisher)` makes of messages, `springback.MappedEmitters(publisher)` of
+reports. The options are those of `--option KEY=VALUE` and override the mapping's `[source.NAME]`. What it returns is
+shown (`str`) at the end.
 """
 
 

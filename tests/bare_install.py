@@ -26,14 +26,16 @@ OF_THE_COMMAND_LINE = (
 
 # What is installed beyond the packages asked for is as if it were not.
 BLOCKER = """
-import importlib.abc, importlib.metadata, json, sys
+import importlib.machinery, importlib.metadata, json, sys
 blocked = set(importlib.metadata.packages_distributions()) - set(sys.argv[1].split())
-class Blocker(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
+class Blocker(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
         top = name.partition(".")[0]
         if top in blocked and top not in sys.stdlib_module_names and not top.startswith("_"):
-            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
-sys.meta_path.insert(0, Blocker())
+            return None
+        return super().find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Blocker
 """
 
 

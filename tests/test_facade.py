@@ -28,6 +28,12 @@ for name in springback.__all__:
 print(json.dumps(said))
 """
 
+LOOK_AROUND = """
+import inspect, pydoc
+import springback
+print(json.dumps([[name for name, _ in inspect.getmembers(springback)], pydoc.plain(pydoc.render_doc(springback))]))
+"""
+
 LOADED_BY = """
 import importlib, importlib.metadata
 importlib.metadata.version("springback")
@@ -70,6 +76,15 @@ def test_a_base_install_has_what_a_robot_needs_and_names_the_extra_of_the_rest()
     }
     of_gymnasium = dict.fromkeys(("Wrapper", "VectorWrapper", "isolated"), "gymnasium")
     assert missing == of_gymnasium | dict.fromkeys(("evaluate", "StateFeatures", "ValueModel"), "cli")
+
+
+def test_a_base_install_can_be_looked_around_in() -> None:
+    done = run_with(BASE, LOOK_AROUND)
+    assert done.returncode == 0, done.stderr
+    members, page = json.loads(done.stdout)
+    left_out = {"Wrapper", "VectorWrapper", "isolated", "evaluate", "StateFeatures", "ValueModel"}
+    assert {*springback.__all__} - {*members} == left_out
+    assert "class StepEmitter" in page
 
 
 def test_what_type_checkers_see_is_what_is_loaded() -> None:

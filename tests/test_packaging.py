@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from springback.deploy import cli
+from springback.producers.errors import EXTRA_OF_PACKAGE
 from springback.producers.sources import SOURCES
 from tests.bare_install import BASE, OF_THE_COMMAND_LINE, run_with
 from tests.house import ROOT
@@ -18,7 +18,7 @@ from tests.house import ROOT
 FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 RECORDING = "producers/recordings/habitat_twins.frames.jsonl.gz"
-EXTRAS = cli.EXTRA_OF_PACKAGE | {
+EXTRAS = EXTRA_OF_PACKAGE | {
     need: source.extra for source in SOURCES if source.extra for need in source.needs.split()
 }
 IMPORT_ALL = """

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from springback.producers.environments.wrapper import Wrapper
     from springback.producers.errors import FrameRefusedError, MissingExtraError, ProducerError
     from springback.producers.habitat.watch import watch
+    from springback.producers.mapping.live import MappedEmitters, MappedSteps
     from springback.producers.mapping.signal_mapping import TimedMessage, load_mapping
     from springback.producers.perturbations.habitat import disturbed
     from springback.producers.recordings.opening import OpenRecording
@@ -56,6 +57,8 @@ __all__ = [
     "FrameRefusedError",
     "JsonLinesPublisher",
     "KafkaPublisher",
+    "MappedEmitters",
+    "MappedSteps",
     "MemoryPublisher",
     "MissingExtraError",
     "OpenRecording",
@@ -96,6 +99,7 @@ _HOMES = {
     "producers.environments.wrapper": ("Wrapper",),
     "producers.errors": ("FrameRefusedError", "MissingExtraError", "ProducerError"),
     "producers.habitat.watch": ("watch",),
+    "producers.mapping.live": ("MappedEmitters", "MappedSteps"),
     "producers.mapping.signal_mapping": ("TimedMessage", "load_mapping"),
     "producers.perturbations.habitat": ("disturbed",),
     "producers.recordings.opening": ("OpenRecording",),
@@ -112,6 +116,13 @@ _HOMES = {
         "WindowReading",
     ),
     "stream_processors.resilience.stability.value_function": ("StateFeatures", "ValueModel"),
+}
+_PACKAGE_OF_HOME = {
+    "producers.environments.isolated": "gymnasium",
+    "producers.environments.vector_wrapper": "gymnasium",
+    "producers.environments.wrapper": "gymnasium",
+    "stream_processors.offline.evaluation": "datasketches",
+    "stream_processors.resilience.stability.value_function": "datasketches",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -133,8 +144,7 @@ def _load(name: str) -> object:
         try:
             found = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
         except ModuleNotFoundError as error:
-            from springback.deploy.cli import EXTRA_OF_PACKAGE
-            from springback.producers.errors import MissingExtraError
+            from springback.producers.errors import EXTRA_OF_PACKAGE, MissingExtraError
 
             extra = EXTRA_OF_PACKAGE.get((error.name or "").partition(".")[0])
             if extra is None:
@@ -148,7 +158,13 @@ def _load(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The names that can be had here: `help(springback)` asks for each, and would end at one whose extra is missing."""
+    from importlib.util import find_spec
+
+    absent = {
+        name for home, package in _PACKAGE_OF_HOME.items() if find_spec(package) is None for name in _HOMES[home]
+    }
+    return sorted({*globals(), *__all__} - absent)
 
 
 if not TYPE_CHECKING:  # a type checker that saw this would take any misspelt name for one that exists

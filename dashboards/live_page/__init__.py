@@ -1,1 +1,1 @@
-"""The live page: who is where, who is in trouble, what recovering costs; without a Grafana."""
+"""The live page: who is where, who is in trouble, what recovering costs. It needs no Grafana."""
