@@ -132,7 +132,7 @@ def _load(name: str) -> object:
 
     Raises:
         AttributeError: there is no such name.
-        MissingExtraError: a package that it needs is not installed.
+        MissingExtraError: a package that it needs is not installed. `hasattr` raises it too: False would not say which.
     """
     import importlib
 
@@ -161,9 +161,7 @@ def __dir__() -> list[str]:
     """The names that can be had here: `help(springback)` asks for each, and would end at one whose extra is missing."""
     from importlib.util import find_spec
 
-    absent = {
-        name for home, package in _PACKAGE_OF_HOME.items() if find_spec(package) is None for name in _HOMES[home]
-    }
+    absent = {name for home, package in _PACKAGE_OF_HOME.items() if find_spec(package) is None for name in _HOMES[home]}
     return sorted({*globals(), *__all__} - absent)
 
 
