@@ -1,8 +1,17 @@
 import re
+from typing import Any
 
 from springback.stream_processors.metrics import agents, catalogue, exporter, families
 from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
-from springback.stream_processors.metrics.spec import CLOSED_LABELS, MetricSpec
+from springback.stream_processors.metrics.spec import CLOSED_LABELS, MetricSpec, ReadMetric
+from springback.stream_processors.resilience.readings import (
+    AgentCounts,
+    AgentStatus,
+    EpisodeKey,
+    EpisodeStatus,
+    EpisodeTraits,
+)
+from tests.house import ROOT
 
 OPEN_LABELS = {
     "family", "method", "version", "agent", "reason", "partition", "topic", "metric", "sink", "reading_schema",
@@ -47,3 +56,44 @@ def test_every_metric_of_the_modules_is_in_the_catalogue() -> None:
     for module in (catalogue, agents, families, exporter):
         declared = [value for value in vars(module).values() if isinstance(value, MetricSpec)]
         assert all(spec in METRIC_CATALOGUE for spec in declared)
+
+
+def test_the_example_of_a_metric_reads_what_it_says() -> None:
+    """The one in CONTRIBUTING.md, as it would stand in `agents.py`."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(AGENT_STRESS = .*?)^```$", text, re.MULTILINE | re.DOTALL)
+    declared: dict[str, Any] = dict(vars(agents))
+    exec(example, declared)
+    metric = declared["AGENT_STRESS"]
+    assert isinstance(metric, ReadMetric)
+    assert metric.name not in {spec.name for spec in METRIC_CATALOGUE}
+    rows = [row for stress in (0.2, 0.6) for row in metric.rows(at_stress(stress))]
+    assert rows == [(0.2,), (0.6,)]
+    assert metric.combine(value for value, *_ in rows if value is not None) == 0.6
+
+
+def at_stress(stress: float) -> AgentStatus:
+    """An agent with one episode, of this stress."""
+    episode = EpisodeStatus(
+        key=EpisodeKey("robot-7", "boot", "1"),
+        traits=EpisodeTraits(family="navigation", task="kitchen", stress=stress),
+        step=3,
+        steps=4,
+        unscored_steps=0,
+        progress=0.5,
+        propositions=0.5,
+        mode="drive",
+        intensity=None,
+        intensity_by_channel=None,
+        window=None,
+    )
+    return AgentStatus(
+        agent="robot-7",
+        session="boot",
+        producer="robot-7",
+        seen_s=1000.0,
+        time_s=1000.0,
+        clock_skew_s=0.0,
+        counts=AgentCounts(),
+        episodes=(episode,),
+    )
