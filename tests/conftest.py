@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 
 from springback.deploy.apache_kafka import ApacheKafka
-from springback.deploy.embedded_broker import EmbeddedBroker
+from springback.deploy.brokers import EmbeddedBroker
 from springback.deploy.errors import MissingToolError
 
 if TYPE_CHECKING:

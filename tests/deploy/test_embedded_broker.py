@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
 
 from springback.deploy.broker_process import cluster_id, free_port
-from springback.deploy.embedded_broker import EmbeddedBroker
+from springback.deploy.brokers import EmbeddedBroker
 from springback.deploy.errors import ChildFailedError, MissingToolError
 
 pytestmark = pytest.mark.broker

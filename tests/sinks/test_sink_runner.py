@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from springback.deploy.embedded_broker import EmbeddedBroker
+from springback.deploy.brokers import EmbeddedBroker
 from springback.sinks import sink_runner
 from springback.sinks.broker_lag import BrokerLag
 from springback.sinks.errors import SinkUnavailableError

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from springback.deploy.apache_kafka import ApacheKafka
-from springback.deploy.embedded_broker import EmbeddedBroker
+from springback.deploy.brokers import EmbeddedBroker
 from springback.stream_processors.topics import declare_topics
 from tests.dashboards.live_page.fake_fleet import ReadingSender, run_apart, status
 from tests.dashboards.live_page.live_process import LiveProcess
