@@ -18,9 +18,7 @@ from tests.house import ROOT
 FOLDERS = ("producers", "stream_processors", "sinks", "dashboards", "deploy")
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 RECORDING = "producers/recordings/habitat_twins.frames.jsonl.gz"
-EXTRAS = EXTRA_OF_PACKAGE | {
-    need: source.extra for source in SOURCES if source.extra for need in source.needs.split()
-}
+EXTRAS = EXTRA_OF_PACKAGE | {need: source.extra for source in SOURCES if source.extra for need in source.needs.split()}
 IMPORT_ALL = """
 import importlib
 said = {}

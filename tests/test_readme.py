@@ -21,7 +21,7 @@ METRICS_PORT = "9464"
 DEADLINE_S = 150.0
 
 # What sets up or runs everything, and where else it is tested; `make -n` shows here that it does what is tested there.
-DEMO_TESTS = "tests/deploy/test_*demo*.py"
+DEMO_TESTS = "tests/deploy/demo/test_*.py"
 MAKE_TARGETS = {
     "make demo": ("springback demo --broker 'embedded' --source 'babyai'", DEMO_TESTS),
     "make demo SOURCE=habitat": ("springback demo --broker 'embedded' --source 'habitat'", DEMO_TESTS),

@@ -1,4 +1,5 @@
 import asyncio
+import importlib.util
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 
 from springback.deploy.broker_process import cluster_id
 from springback.deploy.errors import ChildFailedError, DeployError
-from springback.deploy.local_stack import LocalStack
+from springback.deploy.local_stack import LocalStack, live_page_installed, live_page_line
 from springback.stream_processors.settings import WorkerSettings
 from tests.deploy.process_checks import becomes_true, exists
 
@@ -46,7 +47,7 @@ time.sleep(600)
 PARENT = """
 import json, sys, time
 from pathlib import Path
-from springback.deploy.local_stack import LocalStack
+from springback.deploy.local_stack import LocalStack, live_page_installed, live_page_line
 with LocalStack(program=json.loads(sys.argv[1]), logs=Path(sys.argv[2])) as stack:
     pids = [stack.worker_pid, stack._child("export").pid, stack._broker.pid]
     print(json.dumps([*pids, stack.broker_address]), flush=True)
@@ -187,3 +188,16 @@ def test_a_broker_of_somebody_else_is_used_and_left_alone(embedded_broker: str, 
 def test_an_unknown_choice_of_broker_is_told() -> None:
     with pytest.raises(DeployError, match=r"'rabbit': expected `embedded`, `kafka` or HOST:PORT"):
         LocalStack("rabbit").__enter__()
+
+
+def test_without_its_extra_the_stack_goes_on_without_the_page_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert live_page_installed()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert not live_page_installed()
+    assert "pip install 'springback[live]'" in live_page_line(LocalStack())
+
+
+def test_the_address_of_the_page_is_told() -> None:
+    stack = LocalStack(live_port=0)
+    stack._ready["live"] = {"live": "http://127.0.0.1:4712/"}
+    assert live_page_line(stack) == "Live:    http://127.0.0.1:4712/"

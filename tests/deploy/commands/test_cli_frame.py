@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from springback.deploy import cli
+from springback.deploy.broker_process import free_port
 from springback.deploy.command_app import build_app
 from springback.deploy.errors import BrokerUnavailableError
 from springback.stream_processors.errors import SettingsError
@@ -148,6 +149,23 @@ def test_without_a_broker_it_says_so(capsys: pytest.CaptureFixture[str]) -> None
     assert cli.main(["topics", "--broker", "127.0.0.1:1"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "is --broker (SPRINGBACK_BROKER) its address?" in line
+
+
+def test_an_export_without_a_broker_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "clean.baseline"
+    assert cli.main(["baseline", "export", "--broker", f"127.0.0.1:{free_port()}", str(file)]) == 1
+    streams = capsys.readouterr()
+    assert "springback: Kafka did not answer" in streams.err
+    assert not file.exists()
+
+
+def test_up_looks_at_the_baseline_before_it_starts_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "part.frames.jsonl"
+    other.write_text("not a baseline\n", encoding="utf-8")
+    assert cli.main(["up", "--baseline", str(other)]) == 2
+    streams = capsys.readouterr()
+    assert "not a baseline file" in streams.err
+    assert "Starting" not in streams.out
 
 
 def test_it_runs_as_a_module(tmp_path: Path) -> None:

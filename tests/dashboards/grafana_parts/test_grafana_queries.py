@@ -13,8 +13,8 @@ from springback.dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
 from springback.dashboards.grafana_parts.metric_query import RATE_WINDOW, MetricQueries, state_number
 from springback.stream_processors.metrics.catalogue import OPEN_WINDOWS
 from springback.stream_processors.metrics.exporter import READINGS
-from tests.dashboards.grafana.catalogue_page import AGENT, catalogue_page
-from tests.dashboards.grafana.panel_queries import EVERYTHING, boards, panel_queries
+from tests.dashboards.grafana_parts.catalogue_page import AGENT, catalogue_page
+from tests.dashboards.grafana_parts.panel_queries import EVERYTHING, boards, panel_queries
 from tests.deploy.monitoring.monitoring_servers import PrometheusServer
 
 SCRAPES = 8

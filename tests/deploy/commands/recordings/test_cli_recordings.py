@@ -12,7 +12,6 @@ import pytest
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 
 from springback.deploy import cli
-from springback.deploy.broker_process import free_port
 from springback.producers.contract.codec import decode_frame
 from springback.producers.recordings import habitat_twins
 
@@ -172,20 +171,3 @@ def test_evaluate_says_why_a_family_has_no_cost(
     assert "unscored  family navigation: no baseline to score it by" in capsys.readouterr().err
     assert cli.main(["evaluate", str(recording)]) == 0
     assert "unscored" not in capsys.readouterr().err
-
-
-def test_up_looks_at_the_baseline_before_it_starts_anything(
-    recording: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["up", "--baseline", str(recording)]) == 2
-    streams = capsys.readouterr()
-    assert "not a baseline file" in streams.err
-    assert "Starting" not in streams.out
-
-
-def test_an_export_without_a_broker_fails_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "clean.baseline"
-    assert cli.main(["baseline", "export", "--broker", f"127.0.0.1:{free_port()}", str(file)]) == 1
-    streams = capsys.readouterr()
-    assert "springback: Kafka did not answer" in streams.err
-    assert not file.exists()

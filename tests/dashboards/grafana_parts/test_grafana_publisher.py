@@ -11,7 +11,7 @@ from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
 from springback.dashboards.grafana_publisher import publish_dashboards
 from springback.sinks.errors import GrafanaRefusedError
 from springback.sinks.grafana.connection import GrafanaConnection
-from tests.dashboards.grafana.dashboard_schema import DASHBOARD
+from tests.dashboards.grafana_parts.dashboard_schema import DASHBOARD
 from tests.sinks.grafana.grafana_stub import TOKEN, GrafanaStub, serve
 
 PROMETHEUS = "http://prometheus:9090"

@@ -13,7 +13,7 @@ from springback.dashboards.grafana_parts.colour_scheme import STATE_COLOURS, STA
 from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
 from springback.sinks.grafana.annotations_sink import BREACH_TAG, WINDOW_TAG
 from springback.stream_processors.metrics.spec import AGENT_STATES
-from tests.dashboards.grafana.panel_queries import boards, panels_of
+from tests.dashboards.grafana_parts.panel_queries import boards, panels_of
 
 UIDS = ["springback-fleet", "springback-resilience", "springback-agent", "springback-pipeline"]
 GRAFANA_STORE = "-- Grafana --"

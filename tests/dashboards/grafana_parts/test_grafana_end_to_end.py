@@ -7,10 +7,9 @@ import urllib.error
 
 import pytest
 
-from springback.sinks.grafana.annotations_sink import BREACH_TAG, OPEN_TAG, WINDOW_TAG
-from springback.sinks.grafana.annotator import annotate_readings
+from springback.sinks.grafana.annotations_sink import BREACH_TAG, OPEN_TAG, WINDOW_TAG, annotate_readings
 from springback.sinks.grafana.connection import GrafanaConnection
-from tests.dashboards.grafana.panel_queries import PanelQuery, panel_queries
+from tests.dashboards.grafana_parts.panel_queries import PanelQuery, panel_queries
 from tests.deploy.monitoring.fleet_traffic import BREACHED
 from tests.deploy.monitoring.monitoring_stack import MonitoringStack
 from tests.sinks.grafana.grafana_stub import TOKEN, GrafanaStub, serve
