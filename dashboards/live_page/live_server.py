@@ -15,12 +15,12 @@ from nicegui import ui
 from springback.dashboards.live_page.access import LoginGate, page_url
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.dashboards.live_page.live_sink import LiveSink, run_on_own_thread
-from springback.dashboards.live_page.pages import LivePages
+from springback.dashboards.live_page.pages.live_pages import LivePages
 from springback.producers.serving import is_loopback, tls_context
 from springback.sinks.broker_lag import BrokerLag, watch_lag
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
-from springback.sinks.sink_runner import ReadingTopics, SinkRunner
-from springback.stream_processors.service.run import run_until, write_ready_file
+from springback.sinks.sink_runner import ReadingTopics, ReadyObserver, SinkRunner
+from springback.stream_processors.service.run import run_until
 from springback.stream_processors.settings import WorkerSettings
 
 _log = logging.getLogger(__name__)
@@ -83,10 +83,11 @@ async def serve_live_page(
         sink = LiveSink(FleetView(times=times))
         LivePages(sink, settings.kafka.bootstrap, settings.resilience.window).register()
         address = page_url(listening, "http" if tls is None else "https")
+        ready = ReadyObserver("live", address, ready_file, on_ready)
         server = _server(password, tls)
         reading = run_on_own_thread(lambda: _read(sink, settings), "springback-reader")
         try:
-            await run_until(stop, reading, _serve(server, listening, address, ready_file, on_ready))
+            await run_until(stop, reading, _serve(server, listening, address, ready.caught_up))
         finally:
             _log.info("The live page at %s has ended.", address)
 
@@ -119,23 +120,14 @@ def _server(password: str | None, tls: TlsFiles | None) -> _Server:
     return _Server(config)
 
 
-async def _serve(
-    server: _Server,
-    listening: socket.socket,
-    address: str,
-    ready_file: Path | None,
-    on_ready: Callable[[str], None] | None,
-) -> None:
+async def _serve(server: _Server, listening: socket.socket, address: str, tell: Callable[[], None]) -> None:
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
         while not server.started and not serving.done():
             await asyncio.sleep(_POLL_S)
         if server.started:
             _log.info("The live page is served at %s.", address)
-            if ready_file is not None:
-                write_ready_file(ready_file, {"live": address})
-            if on_ready is not None:
-                on_ready(address)
+            tell()
         await asyncio.shield(serving)
     finally:
         server.should_exit = True

@@ -55,7 +55,7 @@ def fit_value(
     from rich.console import Console
     from rich.progress import Progress
 
-    from springback.dashboards.loss_curve import write_loss_curve
+    from springback.dashboards.evaluation_report.loss_curve import write_loss_curve
     from springback.producers.recordings.any_format import RecordedFrames
     from springback.stream_processors.offline.evaluation import learn_baseline
     from springback.stream_processors.offline.value_fitting import (

@@ -17,7 +17,7 @@ from springback.dashboards.live_page.fleet_rows import (
     sort_rows,
 )
 from springback.dashboards.live_page.fleet_view import EventRate, FleetView, ViewBounds
-from springback.dashboards.live_page.windows import dominant_channel, window_sentence
+from springback.dashboards.live_page.pages.windows import dominant_channel, window_sentence
 from springback.sinks.fleet.fleet_state import agent_key
 from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.sink import DeadLetter

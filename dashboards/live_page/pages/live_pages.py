@@ -6,13 +6,20 @@ from pathlib import Path
 from fastapi import Request
 from nicegui import app, ui
 
-from springback.dashboards.live_page.agent_page import AgentPage
-from springback.dashboards.live_page.families import FamilyPanel, FamilyTable
-from springback.dashboards.live_page.fleet_table import FleetTable
 from springback.dashboards.live_page.live_sink import LiveSink
-from springback.dashboards.live_page.page_frame import PAGES, THEME_COOKIE, PageName, Refresh, page_frame, theme_of
-from springback.dashboards.live_page.pipeline_panel import PipelinePanel
-from springback.dashboards.live_page.windows import WindowList, WindowPanel
+from springback.dashboards.live_page.pages.agent_page import AgentPage
+from springback.dashboards.live_page.pages.families import FamilyPanel, FamilyTable
+from springback.dashboards.live_page.pages.fleet_table import FleetTable
+from springback.dashboards.live_page.pages.page_frame import (
+    PAGES,
+    THEME_COOKIE,
+    PageName,
+    Refresh,
+    page_frame,
+    theme_of,
+)
+from springback.dashboards.live_page.pages.pipeline_panel import PipelinePanel
+from springback.dashboards.live_page.pages.windows import WindowList, WindowPanel
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 
 _FROM_PYTHON = """\

@@ -17,7 +17,7 @@ from springback.dashboards.live_page.page_parts import (
     stat,
     stress,
 )
-from springback.dashboards.live_page.windows import WindowList
+from springback.dashboards.live_page.pages.windows import WindowList
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 
