@@ -15,8 +15,8 @@ from springback.sinks.fleet.series_bounds import SeriesBounds
 from springback.sinks.metrics_server import ANYBODY, ServerAccess, metrics_server
 from springback.sinks.prometheus_sink import PrometheusSink
 from springback.sinks.sink import Sink
-from springback.sinks.sink_runner import ReadingTopics, SinkRunner
-from springback.stream_processors.service.run import run_until, write_ready_file
+from springback.sinks.sink_runner import ReadingTopics, ReadyObserver, SinkRunner
+from springback.stream_processors.service.run import run_until
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ async def export_readings(
     topics = ReadingTopics.of_prefix(prefix, judged=judged)
     with metrics_server(registry, host, port, ready=lambda: sink.ready, access=access) as address:
         _log.info("Metrics are served at %s.", address)
-        observer = _ReadyObserver(sink, address, ready_file, on_ready)
+        observer = _CountingObserver(sink, ReadyObserver("metrics", address, ready_file, on_ready))
         runner = SinkRunner(bootstrap, topics, [sink], observer, client_options=client_options)
         lag_group = prefix + DEFAULT_GROUP if group is None else group
         beside = _Beside(sink)
@@ -82,29 +82,20 @@ async def export_readings(
         )
 
 
-class _ReadyObserver:
-    """Passes on to the sink what the runner reports, and says when all is caught up."""
+class _CountingObserver:
+    """Passes on to the sink what the runner reports, and says once when all is caught up."""
 
-    def __init__(
-        self, sink: PrometheusSink, address: str, ready_file: Path | None, on_ready: Callable[[str], None] | None
-    ) -> None:
+    def __init__(self, sink: PrometheusSink, ready: ReadyObserver) -> None:
         self._sink = sink
-        self._address = address
-        self._ready_file = ready_file
-        self._on_ready = on_ready
-        self._ready = False
+        self._ready: ReadyObserver | None = ready
         self.unreadable = sink.unreadable
         self.retried = sink.retried
 
     def caught_up(self) -> None:
         self._sink.caught_up()
-        if self._ready:
-            return  # the broker was away, and is read on
-        self._ready = True
-        if self._ready_file is not None:
-            write_ready_file(self._ready_file, {"metrics": self._address})
-        if self._on_ready is not None:
-            self._on_ready(self._address)
+        if self._ready is not None:  # else the broker was away, and is read on
+            self._ready.caught_up()
+            self._ready = None
 
 
 class _Beside:

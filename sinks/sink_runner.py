@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from collections.abc import Set as AbstractSet
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -24,6 +25,7 @@ from springback.sinks.fleet.memory import fingerprint
 from springback.sinks.sink import DeadLetter, RunnerObserver, Sink
 from springback.stream_processors import topics
 from springback.stream_processors.resilience.readings import decode_reading
+from springback.stream_processors.service.run import write_ready_file
 
 _log = logging.getLogger(__name__)
 
@@ -131,6 +133,38 @@ class LogPlaces:
     def forget(self, partition: TopicPartition) -> None:
         """Forgets a log, which is then read from its beginning."""
         self._places.pop(partition, None)
+
+
+class ReadyObserver:
+    """Tells the outside that all is caught up, by a file and a call; of the rest the runner's log says enough.
+
+    Args:
+        name: what the service is called in the file.
+        address: where it is.
+        ready_file: written when all is caught up: `{name: address}`.
+        on_ready: called then with the address.
+    """
+
+    def __init__(
+        self, name: str, address: str, ready_file: Path | None, on_ready: Callable[[str], None] | None
+    ) -> None:
+        self._name = name
+        self._address = address
+        self._ready_file = ready_file
+        self._on_ready = on_ready
+
+    def unreadable(self, topic: str) -> None:
+        """Leaves it to the log."""
+
+    def retried(self, sink: str) -> None:
+        """Leaves it to the log."""
+
+    def caught_up(self) -> None:
+        """Tells it, again too when a broker that was away is caught up with."""
+        if self._ready_file is not None:
+            write_ready_file(self._ready_file, {self._name: self._address})
+        if self._on_ready is not None:
+            self._on_ready(self._address)
 
 
 class SinkRunner:

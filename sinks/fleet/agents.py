@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from springback.sinks.fleet.fleet_state import AgentState, EndNews, FleetState, StatusNews, WindowNews
+from springback.sinks.fleet.fleet_state import DAY_S, AgentState, EndNews, FleetState, StatusNews, WindowNews
 from springback.sinks.fleet.labels import OTHER_VALUE, LabelValue, closed_label_value, label_value
 from springback.sinks.fleet.series import Labels, MetricSeries
 from springback.stream_processors.metrics import agents as agent_metrics
@@ -20,7 +20,6 @@ from springback.stream_processors.metrics.exporter import OVERFLOW_AGENTS
 from springback.stream_processors.metrics.spec import AGENT_STATES, GROUP, AgentStateName, MetricSpec, ReadMetric
 from springback.stream_processors.resilience.readings import AgentStatus, EpisodeTraits
 
-_DAY_S = 86_400.0
 _STATES = {name: closed_label_value("state", name) for name in AGENT_STATES}
 _COUNTERS: Mapping[str, MetricSpec] = {
     "duplicate_steps": metrics.DUPLICATE_STEPS,
@@ -134,7 +133,7 @@ class AgentSeries:
         for agent in self._fleet.agents():
             idle_s = self._fleet.idle_s(agent, now_s)
             agent.live = idle_s <= self._ttl_s
-            if idle_s > max(_DAY_S, self._ttl_s):
+            if idle_s > max(DAY_S, self._ttl_s):
                 continue
             state = self._fleet.state_of(agent, now_s)
             counts[state] += 1

@@ -32,7 +32,7 @@ from springback.stream_processors.resilience.readings import (
     WindowReading,
 )
 
-_DAY_S = 86_400.0
+DAY_S = 86_400.0
 _PRODUCERS_OF_AN_AGENT = 16
 _OTHER_COUNT_S = 60.0
 """How much newer a family's reading must be that counts from the beginning again; a repetition is no newer at all."""
@@ -272,7 +272,7 @@ class FleetState(Generic[A]):
         return agent.activity.state(now_s, broker.blind, unseen=broker.unseen, times=self._times)
 
     def _take_status(self, status: AgentStatus, now_s: float) -> StatusNews[A] | RefusedStatus | None:
-        if not 0 < status.seen_s <= now_s + _DAY_S:
+        if not 0 < status.seen_s <= now_s + DAY_S:
             return RefusedStatus(status)  # a broker's clock that far off would make the agent the newest for good
         agent = self._agent(status.agent)
         name = fingerprint(status.producer)

@@ -4,13 +4,16 @@ A window is marked when it opens and drawn to its re-entry when it closes. What 
 tags, which carry an annotation's identity and whether it has closed: so reading the topics again after a restart
 doubles nothing. Grafana keeps at most 100 characters of a tag and, unless set otherwise, 500 of all tags together.
 
-Run one annotator for a Grafana: two at a time may both mark what neither has seen yet.
+`annotate_readings` is the annotator behind `springback annotate`. Run one for a Grafana: two at a time may both mark
+what neither has seen yet.
 """
 
+import asyncio
 import html
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +23,9 @@ from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.fleet.memory import BoundedMemory, fingerprint
 from springback.sinks.grafana.connection import GrafanaConnection
 from springback.sinks.sink import DeadLetter
+from springback.sinks.sink_runner import ReadingTopics, ReadyObserver, SinkRunner
 from springback.stream_processors.resilience.readings import FamilyReading, Reading, WindowReading
+from springback.stream_processors.service.run import run_until
 
 WINDOW_TAG = "springback-window"
 BREACH_TAG = "springback-breach"
@@ -330,3 +335,35 @@ class GrafanaAnnotationsSink:
             )
             raise SinkUnavailableError(message)
         self._allowed -= 1
+
+
+async def annotate_readings(
+    bootstrap: str,
+    stop: asyncio.Event,
+    grafana: GrafanaConnection,
+    *,
+    prefix: str = "",
+    bounds: AnnotationBounds | None = None,
+    ready_file: Path | None = None,
+    on_ready: Callable[[str], None] | None = None,
+    client_options: Mapping[str, Any] | None = None,
+) -> None:
+    """Annotates until `stop` is set. Waits for a broker or a Grafana that is away.
+
+    Args:
+        bootstrap: HOST:PORT of the broker, several with commas between.
+        stop: ends it.
+        grafana: where the marks go.
+        prefix: what the topics' names begin with.
+        bounds: how far back, and how fast.
+        ready_file: written when the topics were read to their ends: `{"grafana": "http://…"}`.
+        on_ready: called then with Grafana's address, and again when a broker that was away is caught up with.
+        client_options: further options of aiokafka's clients (security).
+
+    Raises:
+        GrafanaRefusedError: Grafana refuses the token, or will not let it annotate.
+    """
+    observer = ReadyObserver("grafana", grafana.url, ready_file, on_ready)
+    sink = GrafanaAnnotationsSink(grafana, bounds=bounds)
+    topics = ReadingTopics.of_prefix(prefix)
+    await run_until(stop, SinkRunner(bootstrap, topics, [sink], observer, client_options=client_options).run())

@@ -180,8 +180,7 @@ def annotate(
 
     Example: springback annotate --url http://127.0.0.1:3000 --token-file grafana.token
     """
-    from springback.sinks.grafana.annotations_sink import AnnotationBounds
-    from springback.sinks.grafana.annotator import annotate_readings
+    from springback.sinks.grafana.annotations_sink import AnnotationBounds, annotate_readings
     from springback.stream_processors.service.run import configure_logging, run_until_signalled
 
     configure_logging()
