@@ -58,3 +58,20 @@ def monitoring(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Monitoring
         needed_tool(program)
     with monitoring_stack(tmp_path_factory.mktemp("monitoring")) as running:
         yield running
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Lets tests run side by side: the long ones begin first, and whoever shares a server or a file stays together.
+
+    A group is run by one process (pytest-xdist, `--dist loadgroup`): the tests on the real Kafka, those under one
+    Prometheus, and for the rest those of a file, for the sake of its fixtures.
+    """
+    items.sort(key=lambda item: not any(item.get_closest_marker(name) for name in ("kafka", "broker", "browser", "ros", "mqtt")))
+    for item in items:
+        shared = next((name for name in ("kafka", "monitoring") if _uses(item, name)), None)
+        item.add_marker(pytest.mark.xdist_group(shared or item.nodeid.partition("::")[0]))
+
+
+def _uses(item: pytest.Item, name: str) -> bool:
+    return item.get_closest_marker(name) is not None or name in getattr(item, "fixturenames", ())
