@@ -67,7 +67,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A group is run by one process (pytest-xdist, `--dist loadgroup`): the tests on the real Kafka, those under one
     Prometheus, and for the rest those of a file, for the sake of its fixtures.
     """
-    items.sort(key=lambda item: not any(item.get_closest_marker(name) for name in ("kafka", "broker", "browser", "ros", "mqtt")))
+    items.sort(
+        key=lambda item: (
+            not any(item.get_closest_marker(name) for name in ("kafka", "broker", "browser", "ros", "mqtt"))
+        )
+    )
     for item in items:
         shared = next((name for name in ("kafka", "monitoring") if _uses(item, name)), None)
         item.add_marker(pytest.mark.xdist_group(shared or item.nodeid.partition("::")[0]))
