@@ -60,18 +60,19 @@ def monitoring(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Monitoring
         yield running
 
 
+# Marks of tests that start something, and take long.
+_SERVERS = ("kafka", "broker", "browser", "ros", "mqtt")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Lets tests run side by side: the long ones begin first, and whoever shares a server or a file stays together.
 
     A group is run by one process (pytest-xdist, `--dist loadgroup`): the tests on the real Kafka, those under one
-    Prometheus, and for the rest those of a file, for the sake of its fixtures.
+    Prometheus, and for the rest those of a file, for the sake of its fixtures. Within a file the order stays.
     """
-    items.sort(
-        key=lambda item: (
-            not any(item.get_closest_marker(name) for name in ("kafka", "broker", "browser", "ros", "mqtt"))
-        )
-    )
+    long = {item.path for item in items if any(item.get_closest_marker(name) for name in _SERVERS)}
+    items.sort(key=lambda item: item.path not in long)
     for item in items:
         shared = next((name for name in ("kafka", "monitoring") if _uses(item, name)), None)
         item.add_marker(pytest.mark.xdist_group(shared or item.nodeid.partition("::")[0]))

@@ -126,9 +126,10 @@ class FrameSender:
         """Sends what waits and waits for the acknowledgements; whether all came within `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
-            self._urgent = True
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._buffer.waiting, timeout_s)
+            if self._buffer.waiting:  # else the next step would be sent at once, in a frame of its own
+                self._urgent = True
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: not self._buffer.waiting, timeout_s)
         self._publisher.flush(max(0.0, deadline - time.monotonic()))
         with self._changed:
             return self._changed.wait_for(lambda: self._buffer.empty, max(0.0, deadline - time.monotonic()))

@@ -45,6 +45,17 @@ def emitter(publisher: MemoryPublisher) -> Iterator[StepEmitter]:
         yield emitter
 
 
+def test_a_flush_of_nothing_cuts_no_frame_off_later(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    episode = emitter.begin_episode(episode="1", family="f")
+    for number in range(20):
+        assert emitter.flush()
+        episode.step(progress=0.1, step=2 * number)
+        threading.Event().wait(0.01)  # time enough for the sending thread to do what it must not
+        episode.step(progress=0.2, step=2 * number + 1)
+        assert emitter.flush()
+    assert [steps_of(frame) for frame in publisher.frames] == [[2 * n, 2 * n + 1] for n in range(20)]
+
+
 def test_frame_carries_what_was_reported(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
     episode = emitter.begin_episode("arm", episode="1", family="f", stress=np.float32(0.5), reference=False)
     episode.step(progress=0.5, time_s=10.0, mode="go", travel=np.int64(2), judge_goal=None, feedback="x" * 300)
