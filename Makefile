@@ -12,6 +12,8 @@
 BROKER ?= embedded
 SOURCE ?= babyai
 ARGS ?=
+# One more than there are cores: tests wait for servers.
+JOBS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -40,7 +42,7 @@ demo: $(INSTALLED) $(if $(filter kafka,$(BROKER)),java)
 	$(BIN)/springback demo --broker '$(BROKER)' --source '$(SOURCE)' $(ARGS)
 
 test: $(INSTALLED) java-if-possible monitoring-if-possible sources-if-possible
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
