@@ -1,4 +1,4 @@
-"""What the live page refuses to serve, and what it says; apart from the tests in a browser, whose loop runs meanwhile."""
+"""What the live page refuses to serve, and what it says; apart from the browser, whose loop runs in this process."""
 
 import os
 import socket
