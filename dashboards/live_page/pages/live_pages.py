@@ -23,8 +23,7 @@ from springback.dashboards.live_page.pages.windows import WindowList, WindowPane
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 
 _FROM_PYTHON = """\
-from springback.producers.emitter.kafka_publisher import KafkaPublisher
-from springback.producers.emitter.step_emitter import StepEmitter
+from springback import KafkaPublisher, StepEmitter
 
 with StepEmitter(KafkaPublisher("{broker}"), producer="robot-7") as emitter:
     episode = emitter.begin_episode(episode="1", family="delivery", reference=True)
