@@ -87,7 +87,7 @@ def _family_block(family: str, method: str, rows: list["FamilyRow"]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     for row in rows:
         table.add_row(
-            f"{row.stress:.1f}",
+            "undeclared" if row.stress is None else f"{row.stress:.1f}",
             _episodes(row),
             "-" if row.success_rate is None else f"{row.success_rate:.0%}",
             "/".join(str(row.windows_by_state.get(state, 0)) for state in _STATES),

@@ -150,13 +150,13 @@ def family_reading(family: str = "navigation", sequence: int = 42, **fields: Any
         capacity_flag="ok",
         first_breach=0.2,
         margins=(
-            StressMargin(stress=0.0, episodes=30, margin=0.5, sufficient=True, ratios=held),
-            StressMargin(stress=0.2, episodes=12, margin=-0.25, sufficient=True, ratios=broken),
-            StressMargin(stress=0.4, episodes=0, margin=None, sufficient=False, ratios=ExtensibilityRatios()),
+            StressMargin(stress=0.0, episodes=30, margin=0.5, state="kept", ratios=held),
+            StressMargin(stress=0.2, episodes=12, margin=-0.25, state="broken", ratios=broken),
+            StressMargin(stress=0.4, episodes=0, margin=None, state="insufficient", ratios=ExtensibilityRatios()),
         ),
         thresholds=ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=None, safety=5.0),
         live_stress=0.2,
-        in_breach=True,
+        stress_state="breach",
         breaches=3,
         navigation={
             "all": NavigationScores(episodes=42, success_rate=0.75, spl=0.5, sel=0.25, goal_completion=0.625),

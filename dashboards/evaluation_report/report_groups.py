@@ -64,7 +64,7 @@ class ReportGroup:
 
     def stress(self, traits: EpisodeTraits) -> float:
         """The stress that an episode ran under."""
-        return _place(traits, self.config).stress
+        return _place(traits, self.config).stress or 0.0
 
     def point(self, traits: EpisodeTraits) -> float:
         """The point of the stress grid that an episode belongs to."""

@@ -27,12 +27,15 @@ Instant = Annotated[float, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 
 
 class RunTraits(msgspec.Struct, frozen=True, kw_only=True):
-    """How an episode is run: what `EpisodeHeader` and `EpisodeTraits` have in common."""
+    """How an episode is run: what `EpisodeHeader` and `EpisodeTraits` have in common.
+
+    `stress` None is undeclared, which is not the same as 0: nobody said what the episode had to withstand.
+    """
 
     method: Identifier = "default"
     version: Identifier = "0"
     reference: bool = False
-    stress: Fraction = 0.0
+    stress: Fraction | None = None
     perturbation: Label = "none"
     perturbation_name: Label = ""
     magnitude: NonNegative = 0.0
@@ -49,6 +52,11 @@ class EpisodeTraits(RunTraits, frozen=True):
     family: Identifier
     task: Identifier
 
+    @property
+    def declared_stress(self) -> float | None:
+        """The severity that the episode ran under: 0 for a reference whatever it says; None where undeclared."""
+        return 0.0 if self.reference else self.stress
+
 
 class _DescribedRun(RunTraits, frozen=True, kw_only=True):
     """A class of its own so that the instruction comes last on the wire."""
@@ -60,7 +68,8 @@ class EpisodeHeader(_DescribedRun, frozen=True, omit_defaults=True):
     """What an episode says of itself, in every frame that has steps of it.
 
     `task` is the same for the clean and the perturbed run of one task; None stands for the episode id. `stress` is
-    the severity λ in [0, 1], `magnitude` the size of the perturbation, `reference` marks a clean episode.
+    the severity λ in [0, 1] (None: undeclared), `magnitude` the size of the perturbation, `reference` marks a clean
+    episode.
     """
 
     agent: Identifier

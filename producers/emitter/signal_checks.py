@@ -108,7 +108,7 @@ def checked_header(fields: Mapping[str, object]) -> EpisodeHeader:
         raise SignalError(message)
     plain: dict[str, object] = {}
     for name, value in fields.items():
-        if name in ("stress", "magnitude"):
+        if name == "magnitude" or (name == "stress" and value is not None):
             plain[name] = checked_number(name, value)
         elif isinstance(value, str):
             text = without_lone_surrogates(value)

@@ -95,7 +95,7 @@ def sample_of(
     episode_of_length = np.array([place[window.key] for window in whole], dtype=np.int64)
     return EpisodeSample(
         task=[summary.traits.task for summary in seen],
-        level=np.array([level[nearest_point(place.stress, grid)] for place in places], dtype=np.int64),
+        level=np.array([level[nearest_point(place.stress or 0.0, grid)] for place in places], dtype=np.int64),
         success=np.array([float(summary.outcome == "success") for summary in seen]),
         recovery_cost=_column([summary.recovery_cost for summary in seen]),
         stability_loss=_column([summary.stability_loss for summary in seen]),

@@ -6,6 +6,7 @@ from statistics import fmean, median
 
 import msgspec
 
+from springback.stream_processors.resilience.families.stress_capacity import nearest_point
 from springback.stream_processors.resilience.readings import (
     CapacityFlag,
     ContractThresholds,
@@ -18,13 +19,15 @@ from springback.stream_processors.resilience.readings import (
 )
 
 STRESS_GRID = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+_Group = tuple[str, str, float | None]
+"""Family, method and stress level."""
 
 
 class FamilyRow(msgspec.Struct, frozen=True, kw_only=True):
     """Episodes of one family and method at one stress. A figure is None where there is nothing to take it of.
 
     Attributes:
-        stress: the grid point nearest to the episodes' severity.
+        stress: the grid point nearest to the episodes' severity; None where it is undeclared.
         censored: episodes whose end was not seen; no cost mean counts them.
         unscored: episodes without a baseline to score them by; no cost mean counts them either.
         recovery_cost_mean, recovery_cost_median: C_rec of an episode, dimensionless.
@@ -34,7 +37,7 @@ class FamilyRow(msgspec.Struct, frozen=True, kw_only=True):
 
     family: str
     method: str
-    stress: float
+    stress: float | None
     episodes: int
     success_rate: float | None
     censored: int
@@ -53,21 +56,30 @@ def family_table(summaries: Iterable[EpisodeSummary], windows: Iterable[WindowRe
 
     Success rate is over the episodes that were seen to end.
     """
-    episodes_of: dict[tuple[str, str, float], list[EpisodeSummary]] = defaultdict(list)
-    windows_of: dict[tuple[str, str, float], list[WindowReading]] = defaultdict(list)
+    episodes_of: dict[_Group, list[EpisodeSummary]] = defaultdict(list)
+    windows_of: dict[_Group, list[WindowReading]] = defaultdict(list)
     for summary in summaries:
         episodes_of[_group(summary)].append(summary)
     for window in windows:
         windows_of[_group(window)].append(window)
-    return [_row(group, episodes_of[group], windows_of[group]) for group in sorted(episodes_of)]
+    return [_row(group, episodes_of[group], windows_of[group]) for group in sorted(episodes_of, key=_order)]
 
 
-def _group(reading: EpisodeSummary | WindowReading) -> tuple[str, str, float]:
+def _order(group: _Group) -> tuple[str, str, bool, float]:
+    """By family, method and stress; what is undeclared comes last."""
+    family, method, stress = group
+    return family, method, stress is None, stress or 0.0
+
+
+def _group(reading: EpisodeSummary | WindowReading) -> _Group:
     traits = reading.traits
-    return traits.family, traits.method, min(STRESS_GRID, key=lambda point: abs(point - traits.stress))
+    stress = traits.declared_stress
+    if stress is None:
+        return traits.family, traits.method, None
+    return traits.family, traits.method, nearest_point(stress, STRESS_GRID)
 
 
-def _row(group: tuple[str, str, float], episodes: list[EpisodeSummary], windows: list[WindowReading]) -> FamilyRow:
+def _row(group: _Group, episodes: list[EpisodeSummary], windows: list[WindowReading]) -> FamilyRow:
     family, method, stress = group
     seen = [episode for episode in episodes if not episode.censored]
     scored = [episode for episode in seen if episode.recovery_cost is not None]
@@ -122,7 +134,7 @@ class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     task: str
     reference: bool
-    stress: float
+    stress: float | None
     perturbation: str
     outcome: str
     steps: int
@@ -263,7 +275,7 @@ def _episode(summary: EpisodeSummary, windows: list[WindowReading], contract_mar
         version=traits.version,
         task=traits.task,
         reference=traits.reference,
-        stress=traits.stress,
+        stress=traits.declared_stress,
         perturbation=traits.perturbation,
         outcome=summary.outcome,
         steps=summary.steps,

@@ -20,7 +20,11 @@ READING_SCHEMA_VERSION = 1
 
 WindowState = Literal["open", "recovered", "unrecovered", "censored"]
 WindowCause = Literal["effort", "delay", "effort+delay"]
-CapacityFlag = Literal["ok", "none", "insufficient"]
+CapacityFlag = Literal["ok", "open", "none", "insufficient"]
+LevelState = Literal["insufficient", "kept", "undecided", "broken"]
+"""What the episodes of one stress level say of its contract (section "margin" of the figures; ours)."""
+StressState = Literal["within", "untested", "breach"]
+"""The live stress of a group against what its levels have shown (ours)."""
 
 
 class EpisodeKey(msgspec.Struct, frozen=True, array_like=True):
@@ -55,6 +59,7 @@ class WindowReading(msgspec.Struct, frozen=True, kw_only=True, tag="window"):
 
     `number` counts the windows of the episode from 0. While `state` is open, `reentry_step` is the last step seen and
     the figures run up to it. `peak` is the largest g^rec; `lost_cycles` sums c over the steps after the departure.
+    `provisional` says that the family was still learning: the window counts in no alert, capacity or comparison.
     """
 
     key: EpisodeKey
@@ -76,6 +81,7 @@ class WindowReading(msgspec.Struct, frozen=True, kw_only=True, tag="window"):
     peak: float
     recovery_cost: float
     costs: ChannelCosts
+    provisional: bool = False
     schema_version: int = READING_SCHEMA_VERSION
 
     @property
@@ -122,6 +128,11 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
 
     `stability_loss` is l(pi, z) of equation 5, `beta_step` the mean step-to-step change of its terms (ours); both are
     None where no step of the episode had a value and a stability covariance to be measured by.
+
+    `provisional` says that its family was still learning: `bound_references` reference episodes stood behind its alarm
+    bounds when it ended, of `bound_references_needed`. `interruptions` counts the cycles that reached the cap on time.
+    `gap` says that more steps were missing in one place than any course could be judged across, `joined` that its
+    beginning was not seen.
     """
 
     key: EpisodeKey
@@ -143,6 +154,12 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     stability_loss: float | None = None
     beta_step: float | None = None
     navigation: NavigationReading | None = None
+    interruptions: int = 0
+    gap: bool = False
+    joined: bool = False
+    provisional: bool = False
+    bound_references: int | None = None
+    bound_references_needed: int | None = None
     schema_version: int = READING_SCHEMA_VERSION
 
     @property
@@ -227,17 +244,45 @@ class ExtensibilityRatios(msgspec.Struct, frozen=True, kw_only=True):
     safety: float | None = None
 
 
-class StressMargin(msgspec.Struct, frozen=True, kw_only=True):
-    """One point of the stress-response curve: M_f (equation 9) over the episodes of one bin of the stress grid.
+class LevelFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What the latest episodes of one stress level come to: M_f (equation 9), and what that shows (ours).
 
-    `margin` is None where the bin has no episode. `sufficient` says that it has enough of them to decide anything.
+    Attributes:
+        episodes: how many it holds.
+        margin: M_f; None where fewer entries than it needs are measured.
+        state: *kept* (margin not negative), *broken* (even the favourable margin is negative), *undecided* between, or
+            *insufficient* (too few episodes, or entries, to decide anything).
+        ratios: the entries of the margin.
+        favourable_margin: the margin with the most favourable quantiles that so many episodes allow.
+        violations: its episodes that broke the contract; `violation_low` and `violation_high` bound their share.
+        unmeasured: the entries that are left out because nothing has measured them.
     """
 
-    stress: float
     episodes: int
     margin: float | None
-    sufficient: bool
+    state: LevelState
     ratios: ExtensibilityRatios
+    favourable_margin: float | None = None
+    violations: int = 0
+    violation_low: float | None = None
+    violation_high: float | None = None
+    unmeasured: tuple[str, ...] = ()
+
+    @property
+    def sufficient(self) -> bool:
+        """Whether it has enough episodes and entries to say anything."""
+        return self.state != "insufficient"
+
+    @property
+    def violation_share(self) -> float | None:
+        """The share of its episodes that broke the contract; None without one."""
+        return self.violations / self.episodes if self.episodes else None
+
+
+class StressMargin(LevelFigures, frozen=True, kw_only=True):
+    """One point of the stress-response curve: the figures at this point of the stress grid."""
+
+    stress: float
 
 
 class NavigationScores(msgspec.Struct, frozen=True, kw_only=True):
@@ -273,11 +318,23 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
         beta_unpaired: the same ratio against the family's mean reference loss: an estimate for fleets without twins.
         pairs: perturbed episodes that had their clean twin; `tasks_let_go`: unpaired tasks that memory had no room for.
         unmeasured: perturbed episodes without magnitude or stress, which can be no pair: nothing to divide by.
-        capacity: lambda*_f, 0 with flag `none` where no stress level holds, None with `insufficient` where no bin has
-            enough episodes.
-        first_breach: the smallest stress of a sufficient bin with a negative margin.
-        live_stress: the 0.9 quantile of stress over the family's active episodes; None without one.
-        in_breach: whether the live stress is beyond the capacity (with hysteresis); `breaches` counts its beginnings.
+        unpaired: perturbed episodes that are no pair, by reason.
+        stability_repeatability: the 0.95 quantile of the difference of losses between reference runs of one task: a
+            difference within it says nothing. `beta_difference` is that of the pair that gives beta.
+        capacity: lambda*_f, 0 with flag `none` where no stress level holds, None with `insufficient` where no level can
+            say; `open` where nothing above it was tested.
+        dependable: the largest stress below and at which every level that can say is kept.
+        tested_up_to: the largest stress of a level that can say.
+        first_breach: the smallest stress of such a level with a negative margin.
+        margins: the levels of the stress grid; `undeclared` the one of episodes that declared no stress.
+        live_stress: the level of the 0.9 quantile of declared stress over the group's own active episodes; None without
+            one. `active_episodes` run just now, `active_undeclared` of them without a declared stress.
+        stress_state: the live stress against the levels; None while nothing with a declared stress runs.
+        breaches: how often it has become `breach`.
+        contract_violated: whether at some level, the undeclared one too, more episodes break the contract than it
+            allows; `contract_violations` counts its beginnings.
+        bound_references: references behind the family's alarm bounds, of `bound_references_needed`: it is learning as
+            long as they are fewer. None where nothing said so. `provisional_episodes` ended while it was learning.
         navigation: by attack kind; `all` over every kind.
     """
 
@@ -306,16 +363,40 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
     margins: tuple[StressMargin, ...]
     thresholds: ContractThresholds
     live_stress: float | None
-    in_breach: bool
+    stress_state: StressState | None
     breaches: int
     navigation: dict[str, NavigationScores]
     unmeasured: int = 0
+    unpaired: dict[str, int] = {}
+    stability_repeatability: float | None = None
+    beta_difference: float | None = None
+    dependable: float | None = None
+    tested_up_to: float | None = None
+    undeclared: LevelFigures | None = None
+    active_episodes: int = 0
+    active_undeclared: int = 0
+    contract_violated: bool = False
+    contract_violations: int = 0
+    bound_references: int | None = None
+    bound_references_needed: int | None = None
+    provisional_episodes: int = 0
     schema_version: int = READING_SCHEMA_VERSION
 
     @property
     def identity(self) -> tuple[str, str, str]:
         """What the reading is of."""
         return self.family, self.method, self.version
+
+    @property
+    def in_breach(self) -> bool:
+        """Whether the live stress is at or above a level that is known to be broken."""
+        return self.stress_state == "breach"
+
+    @property
+    def learning(self) -> bool:
+        """Whether too few references stand behind the family's alarm bounds for its windows to count."""
+        needed = self.bound_references_needed
+        return needed is not None and (self.bound_references or 0) < needed
 
 
 Reading = WindowReading | EpisodeBegun | EpisodeSummary | AgentStatus | FamilyReading

@@ -128,7 +128,7 @@ def _family_event(event: StageEvent) -> FamilyEvent:
     if found.schema_version > READING_SCHEMA_VERSION:
         message = f"schema_version is {found.schema_version}, this worker reads up to {READING_SCHEMA_VERSION}"
         raise ValueError(message)
-    numbers = [found.traits.stress, found.traits.magnitude]
+    numbers = [found.traits.stress or 0.0, found.traits.magnitude]
     if isinstance(found, EpisodeSummary):
         measures = (found.final_progress, found.final_propositions, found.violation)
         numbers += [*measures, found.recovery_cost or 0.0, found.stability_loss or 0.0]

@@ -185,7 +185,7 @@ class MadeUpFleet:
 
     def _family(self, number: int, now_s: float) -> FamilyReading:
         margins = tuple(
-            StressMargin(stress=level / 5, episodes=9, margin=0.5 - level / 5, sufficient=True, ratios=_RATIOS)
+            StressMargin(stress=level / 5, episodes=9, margin=0.5 - level / 5, state="kept", ratios=_RATIOS)
             for level in range(6)
         )
         return replace(
@@ -200,6 +200,6 @@ class MadeUpFleet:
             first_breach=0.6,
             margins=margins,
             thresholds=_THRESHOLDS,
-            in_breach=False,
+            stress_state="within",
             navigation={"all": _SCORES},
         )

@@ -46,9 +46,9 @@ NEVER_S = float("-inf")
 
 
 class ActiveEpisode(msgspec.Struct, frozen=True, array_like=True):
-    """An episode between its beginning and its summary."""
+    """An episode between its beginning and its summary; its stress is None where undeclared."""
 
-    stress: float
+    stress: float | None
     group: GroupKey
     begun_s: float
 
@@ -104,7 +104,8 @@ class GroupState(msgspec.Struct, kw_only=True):
         self.steps.add(summary.steps)
         self.costs.add(summary.recovery_cost)
         self.losses.add(summary.stability_loss)
-        self.bins.setdefault(nearest_point(place.stress, config.grid), StressBin()).add(summary)
+        if place.stress is not None:
+            self.bins.setdefault(nearest_point(place.stress, config.grid), StressBin()).add(summary)
         self.curve_by = None
         if summary.navigation is not None:
             add_navigation(self.navigation, summary.traits.attack, summary.navigation, config.kind_memory)
@@ -187,7 +188,7 @@ class FamilyState(msgspec.Struct, kw_only=True):
             margins=curve,
             thresholds=thresholds,
             live_stress=self.live,
-            in_breach=known.breach.active,
+            stress_state=None if self.live is None else "breach" if known.breach.active else "within",
             breaches=known.breach.beginnings,
             navigation={kind: sums.scores() for kind, sums in sorted(known.navigation.items())},
         )
@@ -303,7 +304,9 @@ class FamilyAggregator:
         return found
 
     def _look_at_live_stress(self, state: FamilyState, now_s: float) -> None:
-        live = live_stress([episode.stress for episode in state.active.values()], self.config.live_rank)
+        live = live_stress(
+            [episode.stress for episode in state.active.values() if episode.stress is not None], self.config.live_rank
+        )
         if live != state.live:
             state.live = live
             state.changed(state.groups.values(), now_s)

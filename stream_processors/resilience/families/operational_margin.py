@@ -148,11 +148,13 @@ def stress_margin(
 ) -> StressMargin:
     """One point of the stress-response curve."""
     found = ratios(stress_bin, thresholds, config)
+    held = margin(found, config.smallest)
+    enough = stress_bin.episodes >= config.min_episodes and held is not None
     return StressMargin(
         stress=stress,
         episodes=stress_bin.episodes,
-        margin=margin(found, config.smallest),
-        sufficient=stress_bin.episodes >= config.min_episodes,
+        margin=held,
+        state="insufficient" if not enough or held is None else "kept" if held >= 0 else "broken",
         ratios=found,
     )
 

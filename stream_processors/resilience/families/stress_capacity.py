@@ -8,11 +8,11 @@ An example: the margin falls from 0.5 to 0.1 and -0.3 as stress rises. The large
 negative is 0.2, and the smallest with a negative one is 0.4; a bin with too few episodes decides nothing:
 
 >>> from springback.stream_processors.resilience.readings import ExtensibilityRatios
->>> margins = [(0.0, 0.5, True), (0.2, 0.1, True), (0.4, -0.3, True), (0.6, 2.0, False)]
+>>> margins = [(0.0, 0.5, "kept"), (0.2, 0.1, "kept"), (0.4, -0.3, "broken"), (0.6, 2.0, "insufficient")]
 >>> unknown = ExtensibilityRatios()
 >>> curve = [
-...     StressMargin(stress=stress, episodes=5, margin=margin, sufficient=enough, ratios=unknown)
-...     for stress, margin, enough in margins
+...     StressMargin(stress=stress, episodes=5, margin=margin, state=state, ratios=unknown)
+...     for stress, margin, state in margins
 ... ]
 >>> stress_capacity(curve)
 StressCapacity(capacity=0.2, flag='ok', first_breach=0.4)
@@ -117,7 +117,7 @@ class StressPlace(NamedTuple):
     Attributes:
         method: of the agent.
         version: of the agent; `evolution` where versions are the stress.
-        stress: lambda, in [0, 1].
+        stress: lambda, in [0, 1]; None is undeclared.
         role: its part in a pair of equation 6.
         magnitude: ||rho|| of a perturbed episode: its own magnitude, or its stress where it has none; 0 is unknown.
         kind: of its perturbation.
@@ -125,7 +125,7 @@ class StressPlace(NamedTuple):
 
     method: str
     version: str
-    stress: float
+    stress: float | None
     role: PairRole
     magnitude: float
     kind: str
@@ -141,13 +141,15 @@ def stress_place(traits: EpisodeTraits, contract: FamilyContract) -> StressPlace
 
     An episode that is perturbed from outside takes no part in pairs of versions: it would differ by two things.
     """
-    perturbed = traits.perturbation not in UNPERTURBED or traits.magnitude > 0 or traits.stress > 0
+    perturbed = traits.perturbation not in UNPERTURBED or traits.magnitude > 0 or (traits.stress or 0.0) > 0
     role: PairRole
+    stress: float | None
     if traits.version in contract.evolution:
         update = contract.evolution.index(traits.version)
         stress = update / (len(contract.evolution) - 1)
         role = "neither" if perturbed else "perturbed" if update else "reference"
         return StressPlace(traits.method, EVOLUTION, stress, role, stress, EVOLUTION)
     role = "reference" if traits.reference else "perturbed" if perturbed else "neither"
-    magnitude = traits.magnitude or traits.stress
-    return StressPlace(traits.method, traits.version, traits.stress, role, magnitude, traits.perturbation or "none")
+    magnitude = traits.magnitude or traits.stress or 0.0
+    stress = traits.declared_stress
+    return StressPlace(traits.method, traits.version, stress, role, magnitude, traits.perturbation or "none")

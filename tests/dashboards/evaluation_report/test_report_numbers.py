@@ -103,7 +103,7 @@ def test_figures_of_a_group_are_the_plain_ones() -> None:
     summaries = list(fleet(families=["navigation"], methods=["careful"]))
     numbers = numbers_of(summaries)
     [row] = numbers.groups
-    costs = [s.recovery_cost for s in summaries if s.recovery_cost is not None and s.traits.stress > 0]
+    costs = [s.recovery_cost for s in summaries if s.recovery_cost is not None and (s.traits.stress or 0.0) > 0]
     assert row.disturbed == len(costs) == 40
     assert row.disturbed_cost_mean is not None
     assert row.disturbed_cost_mean.value == pytest.approx(fmean(costs))

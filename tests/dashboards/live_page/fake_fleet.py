@@ -106,9 +106,15 @@ def family(name: str = "navigation", sequence: int = 1, **fields: Any) -> Family
         **{"method": "reflexion", "version": "1.4", "episodes": 240, "censored": 2, "violations": 12},
         **{"success_rate": 0.97, "completion": 0.98, "mean_steps": 60.0, "recovery_cost_mean": 1.82, "beta": 4.48},
         **{"beta_p95": 3.1, "beta_by_kind": {}, "beta_unpaired": None, "pairs": 120, "tasks_let_go": 0},
-        **{"capacity": 0.4, "first_breach": 0.6, "in_breach": False, "breaches": 0, "navigation": {}},
+        **{"capacity": 0.4, "first_breach": 0.6, "stress_state": "within", "breaches": 0, "navigation": {}},
         "margins": tuple(
-            StressMargin(stress=stress, episodes=12, margin=margin, sufficient=enough, ratios=ratios)
+            StressMargin(
+                stress=stress,
+                episodes=12,
+                margin=margin,
+                state="insufficient" if not enough else "kept" if margin >= 0 else "broken",
+                ratios=ratios,
+            )
             for stress, margin, enough in margins
         ),
     }

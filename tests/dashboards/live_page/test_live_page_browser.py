@@ -114,7 +114,10 @@ def test_the_fleet_table_sorts_and_filters(
 def test_all_can_be_done_with_keys(shared: LiveProcess, shared_sender: ReadingSender, open_page: OpenPage) -> None:
     page = open_page(shared.address)
     shared_sender.send(
-        status("keyed-2"), status("keyed-1"), family("keyed-assembly"), family("keyed-navigation", in_breach=True)
+        status("keyed-2"),
+        status("keyed-1"),
+        family("keyed-assembly"),
+        family("keyed-navigation", stress_state="breach"),
     )
     expect(row(page, "keyed-2")).to_be_visible()
     page.get_by_label("Find an agent or a family").fill("keyed")
@@ -219,7 +222,9 @@ def test_families_show_success_beside_cost_and_the_curve_of_whoever_is_chosen(
     expect(page.get_by_text("No episode of any family has ended yet.")).to_be_visible()
     sender.send(
         family("navigation"),
-        family("assembly", in_breach=True, live_stress=0.8, capacity=0.2, success_rate=0.5, recovery_cost_mean=6.25),
+        family(
+            "assembly", stress_state="breach", live_stress=0.8, capacity=0.2, success_rate=0.5, recovery_cost_mean=6.25
+        ),
         family("cleaning", capacity=None, capacity_flag="insufficient", margins=(), recovery_cost_mean=None),
     )
     table = page.locator(".sb-table tbody tr")

@@ -31,7 +31,7 @@ def test_a_window_that_began_before_the_samples_is_shaded_from_the_edge() -> Non
 
 
 def test_the_curve_marks_the_capacity_and_the_live_stress() -> None:
-    (series,) = stress_chart(family(in_breach=True, live_stress=0.8, capacity=0.4))["series"]
+    (series,) = stress_chart(family(stress_state="breach", live_stress=0.8, capacity=0.4))["series"]
     assert [point["value"] for point in series["data"]] == [
         [0.0, 1.1],
         [0.2, 0.8],
@@ -59,7 +59,7 @@ def test_the_curve_is_told_in_words() -> None:
     assert curve_words(family()) == (
         "It keeps its contract up to stress 0.4, and first breaks it at 0.6. Its agents work at 0.2 now."
     )
-    assert "more than it withstands" in curve_words(family(in_breach=True, live_stress=0.8))
-    assert "When last seen at work they were beyond it." in curve_words(family(in_breach=True, live_stress=None))
+    assert "more than it withstands" in curve_words(family(stress_state="breach", live_stress=0.8))
+    assert "When last seen at work they were beyond it." in curve_words(family(stress_state="breach", live_stress=None))
     assert "no stress" in curve_words(family(capacity=0.0, capacity_flag="none"))
     assert "Too few" in curve_words(family(capacity=None, capacity_flag="insufficient"))

@@ -62,7 +62,7 @@ def watched_demo(
         watcher.stop()
     table: dict[str, dict[float, FamilyRow]] = defaultdict(dict)
     for row in rows:
-        table[row.family][row.stress] = row
+        table[row.family][row.stress or 0.0] = row
     return table, watcher, printed.getvalue()
 
 

@@ -25,7 +25,7 @@ def test_recovery_cost_is_lowest_clean_and_higher_under_more_stress(
     costs: dict[float, list[float]] = {0.0: [], 0.2: [], 0.8: []}
     for summary in evaluation.summaries:
         assert summary.recovery_cost is not None
-        costs[summary.traits.stress].append(summary.recovery_cost)
+        costs[summary.traits.declared_stress or 0.0].append(summary.recovery_cost)
     clean, mild, hard = (fmean(values) for values in costs.values())
     assert clean < mild < hard
     assert hard > 4.0 * clean

@@ -83,7 +83,7 @@ def test_whole_floats_are_integers_and_null_is_left_out(encode: Encode) -> None:
     assert table.travel.tolist() == [0.0, 3.0]
     assert [table.mode_names[code] for code in table.mode] == ["run", "go"]
     traits = table.episodes[0].header.traits()
-    assert (traits.task, traits.stress) == ("1", 0.0)
+    assert (traits.task, traits.stress) == ("1", None)
     assert table.ends[0].end.navigation is not None
     assert table.ends[0].end.navigation.actions == 34
 

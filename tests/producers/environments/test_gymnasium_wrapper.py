@@ -200,7 +200,7 @@ def test_traits_of_the_wrapper_hold_on_and_those_of_an_episode_once(
     assert emitter.flush()
     first, second = headers(publisher)
     assert (first.agent, first.episode, first.task, first.stress) == ("walker", "first", "t-1", 0.4)
-    assert (second.agent, second.episode, second.task, second.stress) == ("walker", "1", None, 0.0)
+    assert (second.agent, second.episode, second.task, second.stress) == ("walker", "1", None, None)
     assert (first.method, first.version) == (second.method, second.version) == ("straight on", "2")
 
 

@@ -58,7 +58,7 @@ def test_every_format_comes_to_the_same_windows(write: Write, costs: list[float 
     assert not evaluation.rejected
     assert len(evaluation.summaries) == MISSIONS
     assert sum(summary.steps for summary in evaluation.summaries) == STEPS
-    stressed = {summary.key.episode for summary in evaluation.summaries if summary.traits.stress > 0.0}
+    stressed = {summary.key.episode for summary in evaluation.summaries if summary.traits.stress}
     assert stressed == {str(number) for number in range(robot_logs.CLEAN, MISSIONS)}
     assert stressed <= {window.key.episode for window in evaluation.windows}
     assert all(summary.outcome == "success" for summary in evaluation.summaries)

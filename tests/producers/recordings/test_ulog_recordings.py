@@ -81,7 +81,7 @@ def test_a_flight_comes_to_windows_under_stress_alone(tmp_path: Path, mapping: S
     assert not evaluation.rejected
     assert len(evaluation.summaries) == MISSIONS
     assert sum(summary.steps for summary in evaluation.summaries) == STEPS
-    stressed = {summary.key.episode for summary in evaluation.summaries if summary.traits.stress > 0.0}
+    stressed = {summary.key.episode for summary in evaluation.summaries if summary.traits.stress}
     assert stressed == {str(number) for number in range(robot_logs.CLEAN, MISSIONS)}
     assert stressed <= {window.key.episode for window in evaluation.windows}
 

@@ -93,7 +93,7 @@ def test_every_figure_of_a_family_is_shown(family: Make) -> None:
     }
     assert {name: page(name, **GROUP) for name in figures} == figures
     assert page.of("policy_stability_beta_by_perturbation") == {"physical": 3.5, "semantic": 2}
-    assert page.of("stress_capacity_flag") == {"ok": 1, "none": 0, "insufficient": 0}
+    assert page.of("stress_capacity_flag") == {"ok": 1, "open": 0, "none": 0, "insufficient": 0}
     assert page.of("contract_threshold") == {"progress": 0.5, "propositions": 0.5, "recovery": 10, "safety": 5}
 
 
@@ -109,7 +109,7 @@ def test_the_response_to_stress_is_shown_by_level(family: Make) -> None:
 def test_a_level_is_labelled_as_one_writes_it(family: Make) -> None:
     ratios = ExtensibilityRatios()
     margins = tuple(
-        StressMargin(stress=stress, episodes=5, margin=0.0, sufficient=True, ratios=ratios)
+        StressMargin(stress=stress, episodes=5, margin=0.0, state="kept", ratios=ratios)
         for stress in (0.0, 0.1 + 0.2, 3 * 0.2, 1.0)
     )
     assert [*Families().after(family(margins=margins)).of("stress_margin")] == ["0", "0.3", "0.6", "1"]
@@ -135,7 +135,7 @@ def test_what_is_unknown_has_no_series(family: Make) -> None:
         margins=(),
         thresholds=ContractThresholds(progress=0.5, propositions=0.5, recovery=None, stability=None, safety=None),
         navigation={},
-        in_breach=False,
+        stress_state="within",
     )
     page = Families().after(unknown)
     names = {
@@ -152,7 +152,7 @@ def test_what_is_unknown_has_no_series(family: Make) -> None:
         "in_stress_breach",
         "stress_breaches_total",
     }
-    assert page.of("stress_capacity_flag") == {"ok": 0, "none": 0, "insufficient": 1}
+    assert page.of("stress_capacity_flag") == {"ok": 0, "open": 0, "none": 0, "insufficient": 1}
     assert page("in_stress_breach", **GROUP) == 0
 
 
@@ -165,7 +165,7 @@ def test_a_figure_that_is_known_no_longer_goes(family: Make) -> None:
 def test_no_capacity_is_a_capacity_of_nothing_and_a_flag(family: Make) -> None:
     page = Families().after(family(capacity=0.0, capacity_flag="none"))
     assert page("stress_capacity", **GROUP) == 0
-    assert page.of("stress_capacity_flag") == {"ok": 0, "none": 1, "insufficient": 0}
+    assert page.of("stress_capacity_flag") == {"ok": 0, "open": 0, "none": 1, "insufficient": 0}
 
 
 def test_a_worker_that_lost_its_state_is_believed_when_it_counts_anew(family: Make) -> None:
@@ -232,7 +232,9 @@ def test_what_is_remembered_of_families_is_bounded(family: Make) -> None:
 def test_stress_levels_and_attacks_are_bounded(family: Make) -> None:
     many = 1000
     margins = tuple(
-        StressMargin(stress=1 - number / many, episodes=1, margin=0.0, sufficient=False, ratios=ExtensibilityRatios())
+        StressMargin(
+            stress=1 - number / many, episodes=1, margin=0.0, state="insufficient", ratios=ExtensibilityRatios()
+        )
         for number in range(many)
     )
     navigation = {f"attack-{number:04}": NavigationScores(episodes=1) for number in range(many)}
@@ -257,8 +259,8 @@ def test_unknown_kinds_of_perturbation_share_the_largest(family: Make) -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_not_finite_is_refused_once_and_has_no_series(family: Make, value: float) -> None:
     margins = (
-        StressMargin(stress=value, episodes=5, margin=1.0, sufficient=True, ratios=ExtensibilityRatios()),
-        StressMargin(stress=0.2, episodes=5, margin=value, sufficient=True, ratios=ExtensibilityRatios()),
+        StressMargin(stress=value, episodes=5, margin=1.0, state="kept", ratios=ExtensibilityRatios()),
+        StressMargin(stress=0.2, episodes=5, margin=value, state="kept", ratios=ExtensibilityRatios()),
     )
     page = Families().after(family(beta=value, updated_s=value, margins=margins))
     for _ in range(3):

@@ -102,7 +102,7 @@ def hostile_families(draw: st.DrawFn, family: Make) -> FamilyReading:
             stress=draw(ANY_FLOAT),
             episodes=draw(ANY_COUNT),
             margin=draw(maybe),
-            sufficient=draw(st.booleans()),
+            state=draw(st.sampled_from(["insufficient", "kept", "undecided", "broken"])),
             ratios=struct(ExtensibilityRatios),
         )
         for _ in range(draw(st.integers(0, 3)))
@@ -122,7 +122,7 @@ def hostile_families(draw: st.DrawFn, family: Make) -> FamilyReading:
         margins=tuple(margins),
         thresholds=struct(ContractThresholds, progress=ANY_FLOAT, propositions=ANY_FLOAT),
         navigation={attack: struct(NavigationScores, episodes=ANY_COUNT) for attack in attacks},
-        in_breach=draw(st.booleans()),
+        stress_state=draw(st.sampled_from(["within", "untested", "breach", None])),
     )
     return reading
 

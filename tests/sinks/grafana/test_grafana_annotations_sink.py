@@ -130,28 +130,28 @@ def test_old_windows_are_left_out(bench: Bench, window: Callable[..., WindowRead
 
 
 def test_a_breach_from_its_beginning_to_its_end(bench: Bench, family: Callable[..., FamilyReading]) -> None:
-    bench.deliver(family(sequence=1, in_breach=True, breaches=1, updated_s=NOW_S))
-    bench.deliver(family(sequence=2, in_breach=True, breaches=1, updated_s=NOW_S + 5))
+    bench.deliver(family(sequence=1, stress_state="breach", breaches=1, updated_s=NOW_S))
+    bench.deliver(family(sequence=2, stress_state="breach", breaches=1, updated_s=NOW_S + 5))
     bench.sink = bench.fresh_sink()
-    bench.deliver(family(sequence=3, in_breach=False, breaches=1, updated_s=NOW_S + 60))
-    bench.deliver(family(sequence=4, in_breach=False, breaches=1, updated_s=NOW_S + 90))
+    bench.deliver(family(sequence=3, stress_state="within", breaches=1, updated_s=NOW_S + 60))
+    bench.deliver(family(sequence=4, stress_state="within", breaches=1, updated_s=NOW_S + 90))
     assert bench.shown() == [(NOW_S, NOW_S + 60, False)]
 
 
 def test_a_breach_within_one_flush(bench: Bench, family: Callable[..., FamilyReading]) -> None:
     bench.deliver(
-        family(sequence=1, in_breach=True, breaches=1, updated_s=NOW_S),
-        family(sequence=2, in_breach=False, breaches=1, updated_s=NOW_S + 60),
-        family(sequence=3, in_breach=True, breaches=2, updated_s=NOW_S + 70),
+        family(sequence=1, stress_state="breach", breaches=1, updated_s=NOW_S),
+        family(sequence=2, stress_state="within", breaches=1, updated_s=NOW_S + 60),
+        family(sequence=3, stress_state="breach", breaches=2, updated_s=NOW_S + 70),
     )
     assert bench.shown() == [(NOW_S, NOW_S + 60, False), (NOW_S + 70, NOW_S + 70, True)]
 
 
 def test_a_breach_whose_beginning_is_not_known_has_no_mark(bench: Bench, family: Callable[..., FamilyReading]) -> None:
-    bench.deliver(family(in_breach=False, breaches=3, updated_s=NOW_S))
+    bench.deliver(family(stress_state="within", breaches=3, updated_s=NOW_S))
     asked = len(bench.stub.requests)
     for sequence in range(5):
-        bench.deliver(family(sequence=sequence, in_breach=False, breaches=3, updated_s=NOW_S + sequence))
+        bench.deliver(family(sequence=sequence, stress_state="within", breaches=3, updated_s=NOW_S + sequence))
     assert bench.shown() == []
     assert len(bench.stub.requests) == asked
 

@@ -56,8 +56,8 @@ def test_opened_and_closed_are_one_mark(window: Callable[..., WindowReading]) ->
 
 
 def test_a_breach_while_it_lasts_and_when_it_is_over(family: Callable[..., FamilyReading]) -> None:
-    begun = breach_mark(family(in_breach=True, breaches=3, capacity=0.4, live_stress=0.8, updated_s=1000.0))
-    over = breach_mark(family(in_breach=False, breaches=3, updated_s=1060.0))
+    begun = breach_mark(family(stress_state="breach", breaches=3, capacity=0.4, live_stress=0.8, updated_s=1000.0))
+    over = breach_mark(family(stress_state="within", breaches=3, updated_s=1060.0))
 
     assert begun is not None
     assert over is not None
@@ -66,7 +66,7 @@ def test_a_breach_while_it_lasts_and_when_it_is_over(family: Callable[..., Famil
     assert (over.start_ms, over.end_ms) == (None, 1_060_000)
     assert begun.tags[:3] == (BREACH_TAG, begun.identity, OPEN_TAG)
     assert begun.text == "navigation / default / 0: live stress 0.80 is beyond what holds (0.40)."
-    assert breach_mark(family(in_breach=False, breaches=0)) is None
+    assert breach_mark(family(stress_state="within", breaches=0)) is None
 
 
 @given(agent=IDS, family=IDS, task=IDS)

@@ -77,7 +77,7 @@ def test_means_leave_out_censored_and_unscored_episodes() -> None:
     assert row == FamilyRow(
         family="navigation",
         method="default",
-        stress=0.0,
+        stress=None,
         episodes=5,
         success_rate=0.25,
         censored=1,
@@ -108,6 +108,7 @@ def test_rows_are_sorted_by_family_method_and_stress() -> None:
             summary(family="a", method="z", stress=0.8),
             summary(family="a", method="z", stress=0.2),
             summary(family="a", method="c", stress=1.0),
+            summary(family="b", reference=True),
         ],
         [window(family="a", method="z", stress=0.2)],
     )
@@ -116,6 +117,7 @@ def test_rows_are_sorted_by_family_method_and_stress() -> None:
         ("a", "z", 0.2, 1),
         ("a", "z", 0.8, 0),
         ("b", "default", 0.0, 0),
+        ("b", "default", None, 0),
     ]
 
 

@@ -132,7 +132,7 @@ def test_reports_and_traits_go_first(emitter: StepEmitter, publisher: MemoryPubl
     last = publisher.frames[-1]
     assert [(header.agent, header.episode) for header in last.episodes] == [("fleet-0", "1"), ("fleet-2", "1")]
     assert np.asarray(last.steps["step"]).tolist() == [1, 0]
-    assert [header.stress for header in first.episodes] == [0.0, 0.5, 0.0]
+    assert [header.stress for header in first.episodes] == [None, 0.5, None]
     assert {header.method for header in first.episodes} == {"straight on"}
     assert np.asarray(first.steps["planning_s"]).tolist() == [0.1, 0.2, 0.3]
     assert [first.steps[name].texts() for name in ("mode", "action")] == [  # type: ignore[union-attr]

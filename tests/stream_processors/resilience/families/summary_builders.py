@@ -18,12 +18,17 @@ START_S = 1_790_000_000.0
 TRAITS = set(EpisodeTraits.__struct_fields__)
 
 
+DECLARED: dict[str, Any] = {"stress": 0.0}
+
+
 def traits_of(**fields: Any) -> EpisodeTraits:
     return EpisodeTraits(**{"family": "navigation", "task": "task-1", **fields})
 
 
 def begun_of(episode: str, time_s: float = START_S, **traits: Any) -> EpisodeBegun:
-    return EpisodeBegun(key=EpisodeKey("robot-7", "boot", episode), traits=traits_of(**traits), time_s=time_s)
+    return EpisodeBegun(
+        key=EpisodeKey("robot-7", "boot", episode), traits=traits_of(**DECLARED | traits), time_s=time_s
+    )
 
 
 def summary_of(episode: str = "1", **fields: Any) -> EpisodeSummary:
@@ -42,7 +47,7 @@ def summary_of(episode: str = "1", **fields: Any) -> EpisodeSummary:
     values |= {name: value for name, value in fields.items() if name not in TRAITS}
     return EpisodeSummary(
         key=EpisodeKey("robot-7", "boot", episode),
-        traits=traits_of(**traits),
+        traits=traits_of(**DECLARED | traits),
         unscored_steps=0,
         windows=0,
         costs=ChannelCosts(),

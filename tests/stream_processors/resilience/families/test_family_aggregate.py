@@ -116,7 +116,11 @@ def test_figures_are_those_of_a_batch(seed: int) -> None:
         costs = [e.recovery_cost for e in references if e.recovery_cost is not None]
         assert reading.thresholds.recovery == (max(10.0, 2 * quantile(costs, 0.95)) if costs else None)
         for point in reading.margins:
-            inside = [e for e in seen if min(AUTO.grid, key=lambda p: (abs(p - e.traits.stress), p)) == point.stress]
+            inside = [
+                e
+                for e in seen
+                if min(AUTO.grid, key=lambda p: (abs(p - (e.traits.declared_stress or 0.0)), p)) == point.stress
+            ]
             assert point.episodes == len(inside)
             if inside:
                 assert point.ratios.progress == pytest.approx(quantile([e.final_progress for e in inside], 0.1) / 0.5)

@@ -22,7 +22,7 @@ def curve_of(*margins: float | None, thin: tuple[float, ...] = ()) -> tuple[Stre
             stress=stress,
             episodes=0 if margin is None else 4 if stress in thin else 5,
             margin=margin,
-            sufficient=margin is not None and stress not in thin,
+            state="insufficient" if margin is None or stress in thin else "kept" if margin >= 0 else "broken",
             ratios=ExtensibilityRatios(),
         )
         for stress, margin in zip(GRID, margins, strict=False)

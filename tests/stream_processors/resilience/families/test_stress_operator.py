@@ -13,21 +13,22 @@ UPDATES = FamilyContract(evolution=("1.0", "1.1", "1.2"))
 
 
 @pytest.mark.parametrize(
-    ("traits", "role", "magnitude"),
+    ("traits", "stress", "role", "magnitude"),
     [
-        ({"reference": True}, "reference", 0.0),
-        ({}, "neither", 0.0),
-        ({"perturbation": "physical", "stress": 0.4, "magnitude": 0.7}, "perturbed", 0.7),
-        ({"perturbation": "physical", "stress": 0.4}, "perturbed", 0.4),
-        ({"stress": 0.4}, "perturbed", 0.4),
-        ({"perturbation": "physical"}, "perturbed", 0.0),
-        ({"perturbation": ""}, "neither", 0.0),
+        ({"reference": True}, 0.0, "reference", 0.0),
+        ({}, None, "neither", 0.0),
+        ({"stress": 0.0}, 0.0, "neither", 0.0),
+        ({"perturbation": "physical", "stress": 0.4, "magnitude": 0.7}, 0.4, "perturbed", 0.7),
+        ({"perturbation": "physical", "stress": 0.4}, 0.4, "perturbed", 0.4),
+        ({"stress": 0.4}, 0.4, "perturbed", 0.4),
+        ({"perturbation": "physical"}, None, "perturbed", 0.0),
+        ({"perturbation": ""}, None, "neither", 0.0),
     ],
 )
-def test_stress_from_outside(traits: dict[str, Any], role: str, magnitude: float) -> None:
+def test_stress_from_outside(traits: dict[str, Any], stress: float | None, role: str, magnitude: float) -> None:
     found = stress_place(traits_of(method="plan", version="3", **traits), OUTSIDE)
     assert found.group == ("plan", "3")
-    assert (found.stress, found.role, found.magnitude) == (traits.get("stress", 0.0), role, magnitude)
+    assert (found.stress, found.role, found.magnitude) == (stress, role, magnitude)
 
 
 def test_an_update_is_a_stress() -> None:
