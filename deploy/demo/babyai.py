@@ -1,4 +1,4 @@
-"""The demo on simulated agents: clean episodes until every family has a calibrated baseline, then rising stress."""
+"""The demo on simulated agents: clean episodes until no family is learning any more, then rising stress."""
 
 import time
 from collections import Counter, deque
@@ -18,7 +18,6 @@ from springback.producers.babyai_testbed.tasks import (
     task_sequence,
 )
 from springback.producers.emitter.step_emitter import StepEmitter, new_session
-from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig
 
 AGENTS_PER_FAMILY = 2
 MOST_LEARNING_EPISODES = 80
@@ -91,38 +90,31 @@ def _agents(demo: DemoRun, emitters: ExitStack) -> list[DemoAgent]:
 
 
 def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: float) -> None:
-    """Clean episodes until every family's alarm bounds are calibrated.
-
-    A family is ready once that many of its reference successes have been scored from end to end by its baseline.
-    """
-    config: BaselineConfig = demo.settings.resilience.baseline
-    needed = config.calibration_episodes
+    """Clean episodes until no family is learning any more: until enough references stand behind its alarm bounds."""
+    needed = demo.settings.resilience.baseline.learning_references
     tasks = {family: task_sequence(family, seed) for family in TASK_FAMILIES}
     sessions = {agent.emitter.session for agent in agents}
-    bar = demo.progress.add_task("Learning", total=len(TASK_FAMILIES) * needed, detail="clean episodes scored")
+    bar = demo.progress.add_task("Learning", total=len(TASK_FAMILIES) * needed, detail="references behind the bounds")
     started: Counter[str] = Counter()
 
-    def scored() -> Counter[str]:
-        return Counter(
-            summary.traits.family
-            for summary in demo.summaries(sessions)
-            if summary.outcome == "success" and summary.unscored_steps == 0
-        )
+    def behind() -> Counter[str]:
+        """As of each family's latest episode."""
+        return Counter({s.traits.family: s.bound_references or 0 for s in demo.summaries(sessions)})
 
     def next_episode(agent: DemoAgent) -> PlannedEpisode | None:
-        if scored()[agent.family] >= needed:
+        if behind()[agent.family] >= needed:
             return None
         started[agent.family] += 1
         if started[agent.family] > MOST_LEARNING_EPISODES:
             message = (
-                f"Family {agent.family!r} has no calibrated baseline after {MOST_LEARNING_EPISODES} clean episodes. "
+                f"Family {agent.family!r} is still learning after {MOST_LEARNING_EPISODES} clean episodes. "
                 f"The logs are in {demo.stack.log_directory}"
             )
             raise DemoError(message)
         return PlannedEpisode(next(tasks[agent.family]), 0.0, None)
 
     def show() -> None:
-        have = scored()
+        have = behind()
         demo.progress.update(bar, completed=sum(min(needed, have[family]) for family in TASK_FAMILIES))
 
     _play(demo, agents, next_episode, show, steps_per_second)

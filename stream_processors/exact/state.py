@@ -16,12 +16,20 @@ from springback.stream_processors.exact.port import StageReducer
 from springback.stream_processors.topics import LARGEST_RECORD_BYTES
 
 S = TypeVar("S")
-T = TypeVar("T")
 STATE_SCHEMA_VERSION = 1
 _COMPRESS_FROM_BYTES = 16_384
 _LARGEST_RECORD = LARGEST_RECORD_BYTES - 4096  # key and batch headers need room too
 _POSITION_SUFFIX = b"next"
 _log = logging.getLogger(__name__)
+
+
+class VersionedState(Protocol):
+    """The struct of a reducer's state."""
+
+    schema_version: int
+
+
+T = TypeVar("T", bound=VersionedState)
 
 
 class TableKey(NamedTuple):
@@ -144,8 +152,22 @@ def decode_position(key: bytes, data: bytes) -> PositionRecord:
         raise _unreadable(key, data, error) from error
 
 
-def decode_versioned(data: bytes, kind: type[T], version: int, dec_hook: Callable[[type, Any], Any] | None = None) -> T:
-    """A reducer's own state, a struct that carries its `schema_version`. `dec_hook` is msgspec's.
+def decode_versioned(
+    data: bytes,
+    kind: type[T],
+    version: int,
+    dec_hook: Callable[[type, Any], Any] | None = None,
+    *,
+    oldest: int | None = None,
+) -> T:
+    """A reducer's own state, a struct that carries its `schema_version`.
+
+    Args:
+        data: the state as it was written.
+        kind: the struct.
+        version: the version that is written now.
+        dec_hook: msgspec's.
+        oldest: the oldest version that the struct's defaults make one of now; None where only the one of now is read.
 
     Raises:
         StateFormatError: it is of another version, or cannot be read.
@@ -153,8 +175,10 @@ def decode_versioned(data: bytes, kind: type[T], version: int, dec_hook: Callabl
     what = f"State of kind {kind.__name__}"
     try:
         found = msgspec.msgpack.decode(data, type=_Versioned).schema_version
-        if found == version:
-            return msgspec.msgpack.decode(data, type=kind, dec_hook=dec_hook)
+        if (version if oldest is None else oldest) <= found <= version:
+            state = msgspec.msgpack.decode(data, type=kind, dec_hook=dec_hook)
+            state.schema_version = version
+            return state
     except msgspec.DecodeError as error:
         message = f"{what} ({len(data)} bytes) cannot be read: {error}. Its changelog is damaged: restore the topic."
         raise StateFormatError(message) from error

@@ -1,11 +1,13 @@
 """Offline evaluation: the reducers of the stream over recordings, without Kafka. The stream is tested against it.
 
-With no baseline given, the reference successes are gone through three times before anything is scored: first they
-teach the cells; then, scored by those, alarm bounds and returns; and then, with values, the stability covariance. So
-the order of episodes plays no part. Advantages are exact to the episode's end, where the stream takes a fixed lag.
+With no baseline given, the reference successes are gone through four times before anything is scored: first they
+teach the cells; then the sums that alarm bounds are calibrated by, each episode scored by references that it is not
+among; then, scored by all, returns; and then, with values, the stability covariance. So the order of episodes plays no
+part. Advantages are exact to the episode's end, where the stream takes a fixed lag.
 """
 
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -24,7 +26,13 @@ from springback.stream_processors.intake.step_table import ArrivedFrame, Rejecte
 from springback.stream_processors.intake.validation import tabulate
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
-from springback.stream_processors.resilience.baseline.stage_baseline import EpisodeContribution, StageBaseline
+from springback.stream_processors.resilience.baseline.stage_baseline import (
+    EpisodeContribution,
+    FamilyBaseline,
+    LargestSums,
+    StageBaseline,
+    sums_matrix,
+)
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.families.family_aggregate import aggregate, in_order, monitors
 from springback.stream_processors.resilience.readings import (
@@ -42,6 +50,7 @@ from springback.stream_processors.value_models import find_value_model
 
 BATCH_FRAMES = 512
 LEARNING_PASSES = 3
+FOLDS = 5
 YEAR_2000_S, YEAR_2100_S = 946_684_800.0, 4_102_444_800.0
 
 
@@ -152,7 +161,7 @@ def evaluate_frames(
     """Evaluates step frames that are at hand.
 
     Args:
-        frames: the frames; gone through four times where the baseline is learned from them.
+        frames: the frames; gone through five times where the baseline is learned from them.
         config: settings of the core.
         baseline: what to score by; learned from the frames themselves if None.
         batch_frames: frames taken at a time; changes no result.
@@ -183,7 +192,7 @@ def learn_baseline(
     batch_frames: int = BATCH_FRAMES,
     model: ValueModel | None = None,
 ) -> StageBaseline:
-    """The baseline that the recording's own reference successes teach, with their largest sums by it.
+    """The baseline that the recording's own reference successes teach.
 
     Raises:
         TypeError: `frames` is an iterator, which can be gone through only once.
@@ -192,15 +201,99 @@ def learn_baseline(
         message = f"got a {type(frames).__name__}, but the frames are gone through more than once: pass a list of them"
         raise TypeError(message)
     learned = StageBaseline(grid=config.grid)
-    for _ in range(LEARNING_PASSES):
+    sums: Mapping[EpisodeKey, LargestSums] = {}
+    for number in range(LEARNING_PASSES):
         ready = materialise(learned, config.baseline, config.window.fixed_bounds())
         contributions: list[EpisodeContribution] = []
+        tasks: dict[EpisodeKey, str] = {}
         for outputs, _rejected in run(frames, ready, exact(config), batch_frames, model):
             contributions += outputs.contributions
+            tasks |= {summary.key: summary.traits.task for summary in outputs.summaries}
+        if number == 0:
+            sums = sums_by_folds(frames, contributions, tasks, config, batch_frames)
         learned = StageBaseline(grid=config.grid)
         for contribution in contributions:
-            learned.add(contribution, config.baseline)
+            # Its own sums are by a baseline that it has taught itself.
+            calibrating = msgspec.structs.replace(contribution, largest=sums.get(contribution.key))
+            learned.add(calibrating, config.baseline)
     return learned
+
+
+def sums_by_folds(
+    frames: Iterable[StepFrame],
+    contributions: Iterable[EpisodeContribution],
+    tasks: Mapping[EpisodeKey, str],
+    config: ResilienceConfig,
+    batch_frames: int = BATCH_FRAMES,
+) -> dict[EpisodeKey, LargestSums]:
+    """The largest sums of reference episodes, each scored by references that it is not among (ours).
+
+    Tasks are dealt into five folds by a hash of their names, so that runs of one task stay together, and each fold is
+    scored by the other four. A family all of whose tasks fall into one fold, of a single task say, is dealt episode by
+    episode instead.
+
+    Args:
+        frames: the recording; gone through once.
+        contributions: what its reference episodes teach.
+        tasks: the task of each of its episodes.
+        config: settings of the core.
+        batch_frames: frames taken at a time; changes no result.
+    """
+    whole = StageBaseline(grid=config.grid)
+    accepted = [contribution for contribution in contributions if whole.add(contribution, config.baseline)]
+    folds: dict[str, dict[EpisodeKey, int]] = {name: {} for name in whole.families}
+    for contribution in accepted:
+        folds[contribution.family][contribution.key] = fold_of(tasks[contribution.key])
+    for family, fold in folds.items():
+        if len(set(fold.values())) == 1:
+            folds[family] = {key: fold_of(str(key.mark())) for key in fold}
+    parts = [StageBaseline(grid=config.grid) for _ in range(FOLDS)]
+    for contribution in accepted:
+        parts[folds[contribution.family][contribution.key]].add(contribution, config.baseline)
+    # Each fold of a family goes under a name of its own, whose baseline is that of the family's other folds.
+    others = StageBaseline(grid=config.grid)
+    names: dict[EpisodeKey, str] = {}
+    for number, (family, fold) in enumerate(folds.items()):
+        names |= {key: f"{number}/{left_out}" for key, left_out in fold.items()}
+        for left_out in set(fold.values()):
+            taught = [
+                part.families[family] for i, part in enumerate(parts) if i != left_out and family in part.families
+            ]
+            others.families[f"{number}/{left_out}"] = merged(taught)
+    ready = materialise(others, config.baseline, config.window.fixed_bounds())
+    found: dict[EpisodeKey, LargestSums] = {}
+    for outputs, _rejected in run(_renamed(frames, names), ready, exact(config), batch_frames):
+        found |= {c.key: c.largest for c in outputs.contributions if c.key in names and c.largest is not None}
+    return found
+
+
+def fold_of(name: str) -> int:
+    """The fold that a task's name falls into, the same in every process.
+
+    >>> [fold_of(name) for name in ("kitchen-041", "kitchen-042", "kitchen-043")]
+    [4, 2, 4]
+    """
+    return zlib.crc32(name.encode("utf-8", "replace")) % FOLDS
+
+
+def merged(parts: Iterable[FamilyBaseline]) -> FamilyBaseline:
+    """What several parts of a family's references teach together: their cells, and how many they are."""
+    whole = FamilyBaseline()
+    for part in parts:
+        whole.references += part.references
+        whole.merge_cells(part.cells, sums_matrix(b"".join(part.cells.values())))
+    return whole
+
+
+def _renamed(frames: Iterable[StepFrame], names: Mapping[EpisodeKey, str]) -> Iterator[StepFrame]:
+    """The frames with other names for the families of some episodes."""
+    for frame in frames:
+        keys = [EpisodeKey(header.agent, frame.session, header.episode) for header in frame.episodes]
+        episodes = tuple(
+            msgspec.structs.replace(header, family=names.get(key, header.family))
+            for key, header in zip(keys, frame.episodes, strict=True)
+        )
+        yield msgspec.structs.replace(frame, episodes=episodes)
 
 
 def exact(config: ResilienceConfig) -> ResilienceConfig:

@@ -117,13 +117,15 @@ class WindowJson(msgspec.Struct, frozen=True, kw_only=True):
     cost_cognitive: float
     cost_physical: float
     cost_debt: float
+    provisional: bool = False
 
 
 class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
     """One episode. `recovery_cost` is null where nothing of it could be scored.
 
     `stability_loss` is l of equation 5, `contract_margin` the monitor m_i of equation 7: below 0, the episode broke its
-    family's contract. Both, and `beta_step`, are null where they could not be found.
+    family's contract. Both, and `beta_step`, are null where they could not be found. `interruptions`, `gap`, `joined`,
+    `provisional` and `bound_references` are those of `EpisodeSummary`.
     """
 
     agent: str
@@ -144,6 +146,11 @@ class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
     stability_loss: float | None = None
     beta_step: float | None = None
     contract_margin: float | None = None
+    interruptions: int = 0
+    gap: bool = False
+    joined: bool = False
+    provisional: bool = False
+    bound_references: int | None = None
 
 
 class MarginJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,6 +292,11 @@ def _episode(summary: EpisodeSummary, windows: list[WindowReading], contract_mar
         stability_loss=summary.stability_loss,
         beta_step=summary.beta_step,
         contract_margin=contract_margin,
+        interruptions=summary.interruptions,
+        gap=summary.gap,
+        joined=summary.joined,
+        provisional=summary.provisional,
+        bound_references=summary.bound_references,
     )
 
 
@@ -301,4 +313,5 @@ def _window(window: WindowReading) -> WindowJson:
         cost_cognitive=window.costs.cognitive,
         cost_physical=window.costs.physical,
         cost_debt=window.costs.debt,
+        provisional=window.provisional,
     )

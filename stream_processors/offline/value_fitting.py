@@ -120,7 +120,7 @@ def reward_trajectories(
     table = tabulate(arrived)
     ready = materialise(baseline, config.baseline, config.window.fixed_bounds())
     batch = admit_rows(table, [TrackerState()] * len(arrived), config, ready.grid)
-    scored = score(batch, ready)
+    scored = score(batch, ready, config)
     valued = value_rows(scored, ready, AnchorValues(ready), config.stability)
     states = state_features(scored)
     found = []

@@ -8,6 +8,7 @@ from springback.stream_processors.resilience.anchor import AnchorGrid
 from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
+from springback.stream_processors.resilience.rebound.recovery_cost import CostConfig
 from springback.stream_processors.resilience.stability.stability_state import StabilityConfig
 
 
@@ -18,6 +19,7 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         grid: bins of the anchor.
         baseline: shrinkage and calibration of stage baselines.
         window: detectors of the rebound window.
+        cost: the most that one step can add to a recovery cost.
         stability: value, advantage and stability loss.
         aggregate: contracts, margins and capacity of families.
         learn_from: `reference` learns from reference episodes that end in success; `success` from every successful
@@ -34,6 +36,7 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     grid: AnchorGrid = AnchorGrid()
     baseline: BaselineConfig = BaselineConfig()
     window: WindowConfig = WindowConfig()
+    cost: CostConfig = CostConfig()
     stability: StabilityConfig = StabilityConfig()
     aggregate: AggregateConfig = AggregateConfig()
     learn_from: Literal["reference", "success"] = "reference"

@@ -23,7 +23,8 @@ from springback.stream_processors.resilience.baseline.stage_baseline import (
 from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, dead_message
 from springback.stream_processors.topics import BASELINES
 
-LEARNER_SCHEMA_VERSION = 1
+LEARNER_SCHEMA_VERSION = 2
+"""2: largest sums carry the count of references behind them. Version 1 is read; its sums count for nothing."""
 
 
 class LearnerState(msgspec.Struct, kw_only=True):
@@ -61,7 +62,7 @@ class LearnBaselines:
         Raises:
             StateFormatError: this version cannot read it.
         """
-        return decode_versioned(data, LearnerState, LEARNER_SCHEMA_VERSION)
+        return decode_versioned(data, LearnerState, LEARNER_SCHEMA_VERSION, oldest=1)
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[LearnerState]) -> list[Output]:
         """Merges the contributions; each cell that changed is written once, however many episodes changed it."""

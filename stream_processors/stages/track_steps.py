@@ -57,7 +57,7 @@ class TrackSteps:
         Raises:
             StateFormatError: this version cannot read it.
         """
-        return decode_versioned(data, TrackerState, TRACKER_SCHEMA_VERSION)
+        return decode_versioned(data, TrackerState, TRACKER_SCHEMA_VERSION, oldest=1)
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[TrackerState]) -> list[Output]:
         """Takes in a batch of frames in one pass of the core; what cannot be used goes to the dead letters."""

@@ -50,7 +50,7 @@ def random_rows(rng: np.random.Generator, disturbed: bool) -> list[Row]:
 
 
 def random_episodes(seed: int, references: int = 4, others: int = 3, families: int = 2) -> list[Part]:
-    """Reference successes and other episodes of some families, each of an agent of its own."""
+    """Reference successes and other episodes of some families, each of an agent and a task of its own."""
     rng = np.random.default_rng(seed)
     outcomes: list[Outcome] = ["success", "failure", "timeout", "aborted"]
     parts: list[Part] = []
@@ -60,12 +60,31 @@ def random_episodes(seed: int, references: int = 4, others: int = 3, families: i
             header = header_of(
                 agent=f"robot-{family}-{number}",
                 family=f"family-{family}",
+                task=f"task-{seed}-{number}",
                 reference=clean,
                 stress=0.0 if clean else 0.6,
             )
             outcome = "success" if clean else outcomes[int(rng.integers(0, 4))]
             parts.append((header, random_rows(rng, disturbed=not clean), outcome))
     return parts
+
+
+def with_bad_samples(parts: Sequence[Part], seed: int) -> list[Part]:
+    """The episodes with a pause, an hour that the clock jumps, odometry that starts anew, and stretches missing."""
+    rng = np.random.default_rng(seed)
+    changed: list[Part] = []
+    for header, rows, outcome in parts:
+        own = [dict(row) for row in rows]
+        faults = [{"cycle_time_s": 300.0}, {"cycle_time_s": 3600.0}, {"travel": 1e6}]
+        for fault in faults:
+            if rng.random() < 0.3:
+                own[int(rng.integers(len(own)))] |= fault
+        if not header.reference and rng.random() < 0.7:
+            missing = int(rng.choice([60, 64, 65, 200, 1_790_000_000]))
+            for row in own[int(rng.integers(1, len(own))) :]:
+                row["step"] += missing
+        changed.append((header, own, outcome))
+    return changed
 
 
 def judged_episodes(seed: int, references: int = 4, others: int = 4, families: int = 2) -> list[Part]:

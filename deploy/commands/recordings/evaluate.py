@@ -91,6 +91,8 @@ def evaluate(
             'set resilience.learn_from = "success"',
             err=True,
         )
+    for line in _caveats(evaluation.summaries):
+        typer.echo(line, err=True)
     if json_file is not None:
         if str(json_file) == "-":
             typer.echo(evaluation.json())
@@ -103,6 +105,22 @@ def evaluate(
 def _families_without_baseline(summaries: Sequence["EpisodeSummary"]) -> list[str]:
     scored = {summary.traits.family for summary in summaries if summary.unscored_steps < summary.steps}
     return sorted({summary.traits.family for summary in summaries if summary.steps} - scored)
+
+
+def _caveats(summaries: Sequence["EpisodeSummary"]) -> list[str]:
+    """What families are judged by with too few references behind it, and references that teach nothing."""
+    behind = {s.traits.family: s for s in summaries if s.unscored_steps < s.steps}
+    joined = Counter(s.traits.family for s in summaries if s.joined and s.traits.reference)
+    return [
+        f"learning  family {family}: {s.bound_references} of {s.bound_references_needed} references stand behind its "
+        "alarm bounds; its windows are provisional, and count in no capacity or comparison"
+        for family, s in sorted(behind.items())
+        if (s.bound_references or 0) < s.bound_references_needed
+    ] + [
+        f"joined    family {family}: {count} reference episode{'s' if count > 1 else ''} begin after step 0 and teach "
+        "nothing. Number the steps of an episode from 0"
+        for family, count in sorted(joined.items())
+    ]
 
 
 def _write_report(directory: Path, evaluation: "Evaluation", sources: Sequence[Path]) -> Path:

@@ -102,12 +102,15 @@ class FamilyIndex:
     """Where a family's anchors find their row, and its alarm bounds.
 
     `rows` has shape (modes + 1, P, Q); the last mode stands for unknown ones. `valued` and `stable` say whether returns
-    and stability vectors have been learned.
+    and stability vectors have been learned. The baseline holds `references` episodes; the largest sums of
+    `bound_references` of them count for its alarm bounds.
     """
 
     modes: dict[str, int]
     rows: Ints
     bounds: AlarmBounds
+    references: int
+    bound_references: int
     valued: bool
     stable: bool
 
@@ -156,11 +159,16 @@ def materialise(baseline: StageBaseline, config: BaselineConfig, fixed: AlarmBou
 
 
 def calibrated_bounds(family: FamilyBaseline, config: BaselineConfig, fixed: AlarmBounds) -> AlarmBounds:
-    """The alarm bounds that the family's reference episodes ask for (ours): a quantile of their largest sums."""
-    if len(family.largest) < config.calibration_episodes:
+    """The alarm bounds that the family's reference episodes ask for (ours): a quantile of their largest sums.
+
+    Each episode's sums are by references that it is not among: sums by a baseline that the episode itself has taught
+    are too small, and every other clean episode would raise an alarm.
+    """
+    counting = family.counting_sums(config)
+    if len(counting) < config.calibration_episodes:
         return fixed
-    effort = quantile([sums.effort for sums in family.largest], config.calibration_rank)
-    delay = quantile([sums.delay for sums in family.largest], config.calibration_rank)
+    effort = quantile([sums.effort for sums in counting], config.calibration_rank)
+    delay = quantile([sums.delay for sums in counting], config.calibration_rank)
     return AlarmBounds(max(config.calibration_floor, effort), max(config.calibration_floor, delay))
 
 
@@ -218,6 +226,8 @@ def _materialise_family(
         modes,
         rows.reshape(len(modes) + 1, n_p, n_q),
         calibrated_bounds(family, config, fixed),
+        references=family.references,
+        bound_references=len(family.counting_sums(config)),
         valued=family.valued > 0,
         stable=family.stable > 0,
     )

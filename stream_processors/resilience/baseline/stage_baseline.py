@@ -34,7 +34,8 @@ from springback.stream_processors.resilience.readings import EpisodeKey
 
 CellT = TypeVar("CellT", bound=Hashable)
 
-BASELINE_SCHEMA_VERSION = 1
+BASELINE_SCHEMA_VERSION = 2
+"""2: largest sums carry the count of references behind them. Those of version 1, which do not, count for nothing."""
 CellKey = tuple[str, int, int]
 """Mode, progress bin, residual bin."""
 
@@ -50,9 +51,13 @@ class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         pseudo_counts: kappa, the weight of the level above in a cell's estimate.
-        calibration_episodes: reference episodes from which on a family's alarm bounds are calibrated.
+        calibration_episodes: reference episodes with sums that count, from which on alarm bounds are calibrated.
         calibration_rank: the quantile of the reference episodes' largest sums that becomes the bound.
         calibration_floor: the smallest calibrated bound.
+        calibration_share: an episode's sums count while the baseline that scored it held at least this share of the
+            references that its family has now: the first ones were scored by a baseline that knew little yet.
+        learning_references: references that must stand behind a family's bounds (see `WindowConfig.bound_references`).
+            With fewer the family is learning, and its windows and episodes are provisional.
         mature_episodes: reference episodes that a family must have while it learns live before its baseline is used:
             excess over a baseline of one or two episodes says nothing of the task, and its sums would spoil the bounds.
         calibration_memory: how many of the latest largest sums are kept.
@@ -62,9 +67,11 @@ class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     pseudo_counts: float = 20.0
-    calibration_episodes: int = 20
+    calibration_episodes: int = 10
     calibration_rank: float = 0.95
     calibration_floor: float = 5.0
+    calibration_share: float = 0.5
+    learning_references: int = 20
     mature_episodes: int = 10
     calibration_memory: int = 1024
     contribution_memory: int = 4096
@@ -72,18 +79,23 @@ class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LargestSums(msgspec.Struct, frozen=True, array_like=True):
-    """The largest value that each detector's sum reached in one reference episode, run through without a stop."""
+    """The largest value that each detector's sum reached in one reference episode, run through without a stop.
+
+    `references` is how many references the baseline held that the episode was scored by, itself not among them; 0
+    where that is not known.
+    """
 
     effort: float
     delay: float
+    references: int = 0
 
 
 class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     """What one reference episode teaches: the sums of the cells that it passed through.
 
     `sums` is little-endian float64, one row (n, mean, M2) per cell. `largest` is absent while the family had no
-    baseline to score the whole episode by. `policy` holds a row of policy sums per cell, in the same order, or nothing;
-    `valued` and `stable` say whether there are returns and stability vectors among them.
+    baseline to score the whole episode by, and where a gap lies in it. `policy` holds a row of policy sums per cell,
+    in the same order, or nothing; `valued` and `stable` say whether there are returns and stability vectors among them.
     """
 
     family: str
@@ -100,8 +112,9 @@ class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episod
 class FamilyBaseline(msgspec.Struct, kw_only=True):
     """Everything learned of one task family; also the state that `learn_baselines` keeps for it.
 
-    `valued` and `stable` count the reference episodes that have taught returns and stability vectors. `recent` are the
-    marks of the latest contributions' episodes, oldest first.
+    `valued` and `stable` count the reference episodes that have taught returns and stability vectors. `largest` are
+    the sums that alarm bounds are calibrated by, `recent` the marks of the latest contributions' episodes; both oldest
+    first.
     """
 
     cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
@@ -126,7 +139,9 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
             return set()
         self.references += 1
         if contribution.largest is not None:
-            self.largest = [*self.largest, contribution.largest][-config.calibration_memory :]
+            self.largest = [*self.largest, contribution.largest]
+        # References only become more: what no longer counts never will.
+        self.largest = self.counting_sums(config)[-config.calibration_memory :]
         self.recent = [*self.recent, mark][-config.contribution_memory :]
         self.merge_cells(contribution.cells, sums_matrix(contribution.sums))
         if contribution.policy:
@@ -134,6 +149,11 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
             self.valued += contribution.valued
             self.stable += contribution.stable
         return changed
+
+    def counting_sums(self, config: BaselineConfig) -> list[LargestSums]:
+        """The largest sums that count: those by a baseline that held enough of the references of now (ours)."""
+        needed = max(1, config.calibration_share * self.references)
+        return [sums for sums in self.largest if sums.references >= needed]
 
     def matured(self, episodes: int) -> "FamilyBaseline":
         """The same baseline, without the returns or the stability that fewer episodes than these have taught."""

@@ -30,7 +30,7 @@ import msgspec
 import numpy as np
 
 from springback.stream_processors.resilience.anchor import Floats
-from springback.stream_processors.resilience.baseline.estimates import AlarmBounds
+from springback.stream_processors.resilience.baseline.estimates import AlarmBounds, FamilyIndex
 from springback.stream_processors.resilience.readings import WindowCause
 from springback.stream_processors.resilience.rebound.recovery_cost import Tally
 
@@ -41,6 +41,8 @@ class WindowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         detector: `cusum`, or `threshold`: alarm when g^rec >= threshold for threshold_steps scored steps in a row.
         bounds: `calibrated` uses a family's own alarm bounds once it has them, `fixed` never does.
+        gap_steps: the most steps that may be missing between two, unless the work left is more: beyond it there is no
+            course to judge, so that an open window ends there, and both detectors start anew behind it.
         effort_bound, delay_bound: the alarm bounds until a family's own are known.
         effort_drift, delay_drift: what a sum falls by on each step.
         cap: the most that one step can add.
@@ -61,6 +63,7 @@ class WindowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calm_steps: int = 3
     threshold: float = 3.0
     threshold_steps: int = 2
+    gap_steps: int = 64
 
     def fixed_bounds(self) -> AlarmBounds:
         """The bounds of a family that has none of its own."""
@@ -78,6 +81,15 @@ class WindowConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.detector == "threshold":
             return AlarmBounds(self.threshold_steps - 0.5, np.inf)
         return calibrated if self.bounds == "calibrated" else self.fixed_bounds()
+
+    def bound_references(self, family: FamilyIndex) -> int:
+        """How many references stand behind what raises a family's alarms.
+
+        Calibrated bounds rest on the references whose sums they are. Bounds that are fixed, and a threshold, rest on
+        no sums; what they are held against rests on all references that the family's baseline holds.
+        """
+        calibrated = self.detector == "cusum" and self.bounds == "calibrated"
+        return family.bound_references if calibrated else family.references
 
 
 class WalkRows(NamedTuple):
@@ -101,13 +113,17 @@ class WalkRows(NamedTuple):
 
 
 class OpenWindowState(msgspec.Struct):
-    """A window that is open: its cause, its sums so far, and the re-entry that its calm steps may turn out to be."""
+    """A window that is open: its cause, its sums so far, and the re-entry that its calm steps may turn out to be.
+
+    `provisional` says that its alarm was raised while the family was learning.
+    """
 
     cause: WindowCause
     alarm_step: int
     tally: Tally
     calm: int = 0
     reentry: Tally | None = None
+    provisional: bool = False
 
 
 class DetectorState(msgspec.Struct):
@@ -135,6 +151,10 @@ class UninterruptedSums(msgspec.Struct):
     largest_effort: float = 0.0
     largest_delay: float = 0.0
 
+    def restart(self) -> None:
+        """Starts both sums anew, behind a gap."""
+        self.effort = self.delay = 0.0
+
     def run(self, rows: WalkRows, start: int, stop: int) -> None:
         """Goes on over rows start to stop - 1, with the same arithmetic as the walk, so that a bound is met exactly."""
         for effort_gain, delay_gain in zip(rows.effort_gain[start:stop], rows.delay_gain[start:stop], strict=True):
@@ -145,19 +165,53 @@ class UninterruptedSums(msgspec.Struct):
 
 
 class WindowEvent(NamedTuple):
-    """A window that opened at row `row` (`closed` False), or closed there with `tally` up to its re-entry."""
+    """A window that opened at row `row` (`closed` False), or closed there with `tally` up to its re-entry.
+
+    One that is `censored` was broken off by a gap before that row; its tally runs up to the row before.
+    """
 
     row: int
     closed: bool
     cause: WindowCause
     alarm_step: int
     tally: Tally
+    provisional: bool = False
+    censored: bool = False
+
+
+def break_off(state: DetectorState, row: int) -> list[WindowEvent]:
+    """Starts the detectors anew before a row that a gap lies before; a window that is open ends there, censored.
+
+    Mutates the state.
+    """
+    window = state.window
+    state.effort = state.delay = 0.0
+    state.effort_candidate = state.delay_candidate = state.window = None
+    if window is None:
+        return []
+    return [WindowEvent(row, True, window.cause, window.alarm_step, window.tally, window.provisional, censored=True)]
 
 
 def walk(
-    state: DetectorState, rows: WalkRows, start: int, stop: int, bounds: AlarmBounds, config: WindowConfig
+    state: DetectorState,
+    rows: WalkRows,
+    start: int,
+    stop: int,
+    bounds: AlarmBounds,
+    config: WindowConfig,
+    *,
+    provisional: bool = False,
 ) -> list[WindowEvent]:
     """Advances one episode's detectors over rows start..stop-1, in order. Mutates the state.
+
+    Args:
+        state: the episode's detectors.
+        rows: the batch's scored rows.
+        start: the first row of the episode, or of its part behind a gap.
+        stop: where those rows end.
+        bounds: the alarm bounds.
+        config: the detectors' settings.
+        provisional: whether the family is learning, so that a window which opens now is provisional to its end.
 
     Returns:
         the windows that opened and closed, in order. The tallies of an opening are a copy as of its alarm.
@@ -184,8 +238,8 @@ def walk(
                 tallies.append(extend(state.delay_candidate, rows, delay_from, i + 1))
             cause: WindowCause = "effort+delay" if by_effort and by_delay else "effort" if by_effort else "delay"
             tally = min(tallies, key=lambda candidate: candidate.departure_step)
-            window = OpenWindowState(cause=cause, alarm_step=rows.step[i], tally=tally)
-            events.append(WindowEvent(i, False, cause, window.alarm_step, msgspec.structs.replace(tally)))
+            window = OpenWindowState(cause=cause, alarm_step=rows.step[i], tally=tally, provisional=provisional)
+            events.append(WindowEvent(i, False, cause, window.alarm_step, msgspec.structs.replace(tally), provisional))
         else:
             window.tally = extend(window.tally, rows, i, i + 1)
         if rows.intensity[i] > config.calm_intensity or rows.lost[i] > config.calm_loss:
@@ -195,7 +249,8 @@ def walk(
         if window.calm == 1:
             window.reentry = msgspec.structs.replace(window.tally)
         if window.calm == config.calm_steps and window.reentry is not None:
-            events.append(WindowEvent(i, True, window.cause, window.alarm_step, window.reentry))
+            ended = (window.cause, window.alarm_step, window.reentry, window.provisional)
+            events.append(WindowEvent(i, True, *ended))
             window = None
             effort = delay = 0.0
             state.effort_candidate = state.delay_candidate = None

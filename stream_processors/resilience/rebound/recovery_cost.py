@@ -1,8 +1,9 @@
 """Recovery cost (equation 3), summed row by row as a window runs.
 
-C_rec = 1 / (W*_rem(a_td, p) + eps) * sum over t_d..t_r of dtau_t / (tau*(a_t) + eps) * g^rec_t, both ends included.
-Sums are taken one row after the other, never from a difference of prefix sums, so that they do not depend on how the
-rows were cut into batches.
+C_rec = 1 / (W*_rem(a_td, p) + eps) * sum over t_d..t_r of min(dtau_t / (tau*(a_t) + eps), 10) * min(g^rec_t, 10), both
+ends included. The two caps are ours: without them one bad sample (a pause, a clock that is set, odometry that starts
+anew) decides what an episode costs. Sums are taken one row after the other, never from a difference of prefix sums, so
+that they do not depend on how the rows were cut into batches.
 
 An example: half way through the task, where 10 - 8 * 0.5 = 6 cycles are left, two steps of 1 s each at an anchor whose
 nominal cycle is 0.5 s. Their intensities are 1 and 0.5, so the terms are 2 * 1 and 2 * 0.5, and a window of these two
@@ -17,7 +18,7 @@ steps costs (2 + 1) / 6 = 0.5:
 >>> here, g = np.array([0, 0]), np.array([1.0, 0.5])
 >>> remaining_work(np.array([0.5, 0.5]), here, cells).tolist()
 [6.0, 6.0]
->>> terms = cost_terms(np.array([1.0, 1.0]), Intensity(g, g, g, g), here, cells)
+>>> terms = cost_terms(np.array([1.0, 1.0]), Intensity(g, g, g, g), here, cells, CostConfig())
 >>> terms.total.round(6).tolist()
 [2.0, 1.0]
 >>> window = Tally(4, 20.0, "navigate", 5, 2, work=6.0, last_step=5, last_time_s=21.0, total=2.0 + 1.0)
@@ -25,12 +26,13 @@ steps costs (2 + 1) / 6 = 0.5:
 (0.5, 2)
 """
 
-from typing import NamedTuple
+import math
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from springback.stream_processors.resilience.anchor import CYCLE, Floats, Ints
+from springback.stream_processors.resilience.anchor import CYCLE, Bools, Floats, Ints
 from springback.stream_processors.resilience.baseline.estimates import CellEstimates
 from springback.stream_processors.resilience.readings import ChannelCosts
 from springback.stream_processors.resilience.rebound.recovery_intensity import CHANNEL_COUNT, Intensity
@@ -38,28 +40,68 @@ from springback.stream_processors.resilience.rebound.recovery_intensity import C
 COST_EPSILON = 1e-9
 
 
+class CostConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much one step can add to a recovery cost (ours).
+
+    Attributes:
+        cycle_cap: the largest cycle time that counts, in nominal cycles; a cycle that reaches it is an interruption.
+        intensity_cap: the largest g^rec that counts.
+
+    `none` leaves equation 3 as the paper has it.
+    """
+
+    cycle_cap: float | Literal["none"] = 10.0
+    intensity_cap: float | Literal["none"] = 10.0
+
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        for name in ("cycle_cap", "intensity_cap"):
+            value = getattr(self, name)
+            if value != "none" and not 1 <= value < math.inf:
+                message = f'{name} is {value}, expected a number of 1 or more, or "none"'
+                raise ValueError(message)
+
+
 class CostTerms(NamedTuple):
-    """One row's share of the sum in equation 3, whole and by channel (g^u / sqrt(3) in place of g^rec)."""
+    """One row's share of the sum in equation 3, whole and by channel (g^u / sqrt(3) in place of g^rec).
+
+    `seconds` is the cycle time as it was; `interrupted` marks the cycles that reached the cap.
+    """
 
     total: Floats
     cognitive: Floats
     physical: Floats
     debt: Floats
     seconds: Floats
+    interrupted: Bools
 
 
-def cost_terms(cycle_s: Floats, intensity: Intensity, rows: Ints, cells: CellEstimates) -> CostTerms:
-    """The terms of n rows. A row whose cycle time is unknown (NaN) counts as one nominal cycle (ours)."""
+def cost_terms(
+    cycle_s: Floats, intensity: Intensity, rows: Ints, cells: CellEstimates, config: CostConfig
+) -> CostTerms:
+    """The terms of n rows. A row whose cycle time is unknown (NaN) counts as one nominal cycle (ours).
+
+    Where g^rec is capped its channels shrink by the same factor, so that they keep their shares of the cost.
+    """
     nominal = cells.mean[rows, CYCLE]
-    seconds = np.where(np.isnan(cycle_s), nominal, cycle_s)
+    unknown = np.isnan(cycle_s)
+    seconds = np.where(unknown, nominal, cycle_s)
     ratio = seconds / (nominal + COST_EPSILON)
-    by_channel = ratio / np.sqrt(CHANNEL_COUNT)
+    interrupted = np.zeros(len(ratio), dtype=bool)
+    if config.cycle_cap != "none":
+        interrupted = ~unknown & (ratio >= config.cycle_cap)
+        ratio = np.minimum(ratio, config.cycle_cap)
+    total, by_channel = intensity.total, ratio / np.sqrt(CHANNEL_COUNT)
+    if config.intensity_cap != "none":
+        by_channel = by_channel * (config.intensity_cap / np.maximum(total, config.intensity_cap))
+        total = np.minimum(total, config.intensity_cap)
     return CostTerms(
-        ratio * intensity.total,
+        ratio * total,
         by_channel * intensity.cognitive,
         by_channel * intensity.physical,
         by_channel * intensity.debt,
         seconds,
+        interrupted,
     )
 
 

@@ -62,7 +62,7 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
             agent.closed_sessions = [*agent.closed_sessions, agent.session][-config.remembered_sessions :]
             agent.session, agent.ended = session, []
         state = agent.open.get(entry.header.episode)
-        opened = state is None
+        opened_in = entry.frame if state is None else None
         if state is None:
             if EpisodeKey(agent.agent, session, entry.header.episode).mark() in agent.ended:
                 # The end of what silence had closed comes late: now it has ended for good.
@@ -76,12 +76,13 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
             agent.abandoned, agent.progress_s = False, max(agent.progress_s, frame.broker_time_s)
         place_of_episode[number] = place_for(agent, state)
         episode = touched[place_of_episode[number]]
-        episode.opened = episode.opened or opened
+        episode.opened_in = opened_in if episode.opened_in is None else episode.opened_in
         if number in ends:
             agent.progress_s = max(agent.progress_s, frame.broker_time_s)
             episode.navigation = ends[number].end.navigation
             _end(episode, ends[number].end.outcome, ends[number].time_s, config)
     taken, places = _choose_rows(table, touched, place_of_episode)
+    _note_beginnings(table, taken, places, touched)
     _count_copies(table, taken, agent_of_episode)
     _note_times(table, taken, touched, place_of_episode, agent_of_episode)
     agents = list({id(agent): agent for agent in agent_of_episode}.values())
@@ -144,6 +145,31 @@ def _choose_rows(table: StepTable, touched: list[TouchedEpisode], place_of_episo
         before[start:stop] = highest[:-1]
     fresh = step > before
     return order[fresh], place[fresh]
+
+
+def _note_beginnings(table: StepTable, taken: Ints, places: Ints, touched: list[TouchedEpisode]) -> None:
+    """Marks the episodes whose beginning was not seen: they are scored, but teach nothing.
+
+    A beginning is seen with step 0, also where its row could not be used, or with a frame that names the episode
+    before any step of it.
+    """
+    for at in np.flatnonzero(run_begins(places) & (table.step[taken] > 0)).tolist():
+        episode, row = touched[places[at]], int(taken[at])
+        entry = table.episodes[table.episode[row]]
+        if episode.state.steps == 0 and episode.opened_in == entry.frame and not _rejected_start(table, entry):
+            episode.state.joined, episode.state.learning = True, None
+
+
+def _rejected_start(table: StepTable, entry: TableEpisode) -> bool:
+    """Whether step 0 of the episode came in this frame and was rejected."""
+    headers = table.frames[entry.frame].frame.episodes
+    return any(
+        rejected.frame == entry.frame
+        and rejected.row.get("step") == 0
+        and headers[rejected.row["episode"]].episode == entry.header.episode
+        and headers[rejected.row["episode"]].agent == entry.header.agent
+        for rejected in table.rejected
+    )
 
 
 def _count_copies(table: StepTable, taken: Ints, agent_of_episode: list[TrackedAgent]) -> None:

@@ -19,7 +19,8 @@ from springback.stream_processors.resilience.tracking.tracker_state import OpenE
 class TouchedEpisode:
     """An open episode that a batch touches, and how it ends in this batch, if it does.
 
-    `opened` says that it begins here. `ended_s` is None where nobody said when: its last step's time stands for it.
+    `opened_in` is the frame that it begins in, None if it began before this batch. `ended_s` is None where nobody said
+    when: its last step's time stands for it.
     """
 
     agent: TrackedAgent
@@ -27,7 +28,7 @@ class TouchedEpisode:
     outcome: Outcome | None = None
     ended_s: float | None = None
     navigation: NavigationOutcome | None = None
-    opened: bool = False
+    opened_in: int | None = None
 
     @property
     def ended(self) -> bool:

@@ -134,7 +134,7 @@ def absorb_outside_windows(
         absorb(learning, [waiting[i][0] for i in free], Moments.of_samples(held[free]).packed())
 
 
-def contribution(episode: OpenEpisode, last_window: Tally | None, calibrates: bool) -> EpisodeContribution | None:
+def contribution(episode: OpenEpisode, last_window: Tally | None, scored_by: int | None) -> EpisodeContribution | None:
     """What the episode teaches, now that its last step is known; None if it has nothing to teach.
 
     An episode of which more steps are missing than came says nothing of the work of its task: a step number that jumps
@@ -145,7 +145,8 @@ def contribution(episode: OpenEpisode, last_window: Tally | None, calibrates: bo
     Args:
         episode: one that ended well.
         last_window: the window that its end has closed, if it did.
-        calibrates: whether the detectors' sums are those that alarm bounds are calibrated by.
+        scored_by: how many references the baseline held that it was scored by, None where the detectors' sums are not
+            those that alarm bounds are calibrated by.
     """
     learning = episode.learning
     if learning is None or episode.missing > episode.steps:
@@ -157,13 +158,15 @@ def contribution(episode: OpenEpisode, last_window: Tally | None, calibrates: bo
         return None
     sums = sums_matrix(b"".join(learning.cells.values())).copy()
     sums[:, 1 + WORK_LEFT] += episode.last_step + 1
-    largest = LargestSums(learning.sums.largest_effort, learning.sums.largest_delay)
+    largest = None
+    if scored_by is not None and episode.unscored == 0 and not episode.gap:
+        largest = LargestSums(learning.sums.largest_effort, learning.sums.largest_delay, scored_by)
     return EpisodeContribution(
         family=episode.traits.family,
         key=episode.key,
         cells=tuple(learning.cells),
         sums=sums.tobytes(),
-        largest=largest if calibrates and episode.unscored == 0 else None,
+        largest=largest,
         **_policy_part(episode, learning),
     )
 

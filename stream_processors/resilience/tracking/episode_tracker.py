@@ -5,6 +5,7 @@ then learning, stability and the episodes' states are brought up to its end. Tim
 nothing here reads a clock.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,7 +28,7 @@ from springback.stream_processors.resilience.readings import (
     WindowReading,
     WindowState,
 )
-from springback.stream_processors.resilience.rebound.rebound_window import WindowEvent, walk
+from springback.stream_processors.resilience.rebound.rebound_window import WindowEvent, break_off, walk
 from springback.stream_processors.resilience.rebound.recovery_cost import Tally
 from springback.stream_processors.resilience.stability.policy_stability import advance_stability
 from springback.stream_processors.resilience.stability.value_function import AnchorValues, ValueModel
@@ -75,8 +76,10 @@ class EpisodeTracker:
             baseline: what to score by.
         """
         batch = admit_rows(table, list(states), self.config, baseline.grid)
-        scored = score(batch, baseline)
-        outputs = TrackerOutputs([episode_begun(episode.state) for episode in batch.episodes if episode.opened])
+        scored = score(batch, baseline, self.config)
+        outputs = TrackerOutputs(
+            [episode_begun(episode.state) for episode in batch.episodes if episode.opened_in is not None]
+        )
         events = self._walk(scored, baseline)
         learn(batch, events, self.config)
         advance_stability(scored, baseline, self._model or AnchorValues(baseline), self.config.stability)
@@ -84,7 +87,8 @@ class EpisodeTracker:
         for episode, happened in zip(batch.episodes, events, strict=True):
             _report_windows(episode.state, happened, outputs)
             if episode.outcome is not None:
-                self._finish(episode, outputs)
+                index = baseline.families.get(episode.state.traits.family)
+                self._finish(episode, outputs, 0 if index is None else index.references)
         for agent in batch.agents:
             self._report_agent(agent, agent.seen_s, outputs)
         return outputs
@@ -115,32 +119,54 @@ class EpisodeTracker:
         """Advances the detectors of every episode; the windows that opened and closed, episode by episode."""
         rows, config = scored.rows, self.config.window
         plain = scored.walk_rows(config)
+        gaps = np.flatnonzero(scored.gap)
         events: list[list[WindowEvent]] = [[] for _ in rows.episodes]
-        for place in rows.present.tolist():
-            state, start, stop = rows.episodes[place].state, int(rows.starts[place]), int(rows.stops[place])
-            if state.learning is not None:
-                state.learning.sums.run(plain, start, stop)
-            bounds = config.alarm_bounds(baseline.families[state.traits.family].bounds)
-            events[place] = walk(state.detectors, plain, start, stop, bounds, config)
+        for place, episode in enumerate(rows.episodes):
+            state, start, stop = episode.state, int(rows.starts[place]), int(rows.stops[place])
+            index = baseline.families.get(state.traits.family)
+            state.bound_references = 0 if index is None else config.bound_references(index)
+            if index is None or start == stop:
+                continue
+            bounds, provisional = config.alarm_bounds(index.bounds), is_learning(state, self.config)
+            edges = [start, stop]
+            if len(gaps):
+                edges = sorted(
+                    {start, stop, *gaps[np.searchsorted(gaps, start) : np.searchsorted(gaps, stop)].tolist()}
+                )
+            for begin, end in itertools.pairwise(edges):
+                if scored.gap[begin]:
+                    events[place] += break_off(state.detectors, begin)
+                    if state.learning is not None:
+                        state.learning.sums.restart()
+                if state.learning is not None:
+                    state.learning.sums.run(plain, begin, end)
+                events[place] += walk(state.detectors, plain, begin, end, bounds, config, provisional=provisional)
         return events
 
-    def _finish(self, episode: TouchedEpisode, outputs: TrackerOutputs) -> None:
-        """Closes what the end of an episode leaves open, and says how it went."""
+    def _finish(self, episode: TouchedEpisode, outputs: TrackerOutputs, references: int = 0) -> None:
+        """Closes what the end of an episode leaves open, and says how it went.
+
+        Args:
+            episode: the episode.
+            outputs: where what is found is added.
+            references: how many the baseline holds that its end was scored by.
+        """
         state, outcome = episode.state, episode.outcome or "aborted"
         window = state.detectors.window
         if window is not None:
             number = state.costs.windows
             state.costs.add(window.tally)
             ending = window_state_at_end(outcome)
-            outputs.windows.append(window_reading(state, number, ending, window.cause, window.alarm_step, window.tally))
+            figures = (window.cause, window.alarm_step, window.tally, window.provisional)
+            outputs.windows.append(window_reading(state, number, ending, *figures))
             state.detectors.window = None
         if outcome == "aborted":
             episode.agent.count(aborted_episodes=1)
         ended_s = state.last_time_s if episode.ended_s is None else episode.ended_s
-        outputs.summaries.append(episode_summary(state, outcome, ended_s, episode.navigation))
+        outputs.summaries.append(episode_summary(state, outcome, ended_s, self.config, episode.navigation))
         if outcome == "success":
             last_window = None if window is None else window.tally
-            learned = contribution(state, last_window, calibrates=self.config.window.detector == "cusum")
+            learned = contribution(state, last_window, references if self.config.window.detector == "cusum" else None)
             if learned is not None:
                 outputs.contributions.append(learned)
 
@@ -177,6 +203,8 @@ def _advance(batch: Batch, scored: ScoredBatch) -> None:
         state.violation += violation[i]
         n_scored = int(scored.rows.stops[place] - scored.rows.starts[place])
         state.unscored += count - n_scored
+        state.gap = state.gap or bool(scored.with_gap[place])
+        state.interruptions += int(scored.interruptions[place])
         if n_scored:
             _note_last_scored(state, scored, int(scored.rows.stops[place]) - 1)
         agent.count(steps=count, missing_steps=missing[i], clock_resets=clock_resets[i])
@@ -206,10 +234,18 @@ def _note_last_scored(state: OpenEpisode, scored: ScoredBatch, at: int) -> None:
 def _report_windows(episode: OpenEpisode, events: list[WindowEvent], outputs: TrackerOutputs) -> None:
     for event in events:
         number = episode.costs.windows
-        state: WindowState = "recovered" if event.closed else "open"
-        outputs.windows.append(window_reading(episode, number, state, event.cause, event.alarm_step, event.tally))
+        state: WindowState = "censored" if event.censored else "recovered" if event.closed else "open"
+        figures = (event.cause, event.alarm_step, event.tally, event.provisional)
+        outputs.windows.append(window_reading(episode, number, state, *figures))
         if event.closed:
             episode.costs.add(event.tally)
+        else:
+            episode.provisional = episode.provisional or event.provisional
+
+
+def is_learning(episode: OpenEpisode, config: ResilienceConfig) -> bool:
+    """Whether too few references stand behind the bounds of the episode's family, as of its last batch (ours)."""
+    return (episode.bound_references or 0) < config.baseline.learning_references
 
 
 def window_state_at_end(outcome: Outcome) -> WindowState:
@@ -220,7 +256,13 @@ def window_state_at_end(outcome: Outcome) -> WindowState:
 
 
 def window_reading(
-    episode: OpenEpisode, number: int, state: WindowState, cause: WindowCause, alarm_step: int, tally: Tally
+    episode: OpenEpisode,
+    number: int,
+    state: WindowState,
+    cause: WindowCause,
+    alarm_step: int,
+    tally: Tally,
+    provisional: bool,
 ) -> WindowReading:
     """A window of the episode as its tally has it."""
     return WindowReading(
@@ -243,13 +285,21 @@ def window_reading(
         peak=tally.peak,
         recovery_cost=tally.cost(),
         costs=tally.channel_costs(),
+        provisional=provisional,
     )
 
 
 def episode_summary(
-    episode: OpenEpisode, outcome: Outcome, ended_s: float, navigation: NavigationOutcome | None = None
+    episode: OpenEpisode,
+    outcome: Outcome,
+    ended_s: float,
+    config: ResilienceConfig,
+    navigation: NavigationOutcome | None = None,
 ) -> EpisodeSummary:
-    """The whole episode; its cost is unknown where no step of it could be scored."""
+    """The whole episode; its cost is unknown where no step of it could be scored.
+
+    It is provisional if its family is learning at its end, or was when the alarm of one of its windows was raised.
+    """
     costs = episode.costs
     return EpisodeSummary(
         key=episode.key,
@@ -268,6 +318,12 @@ def episode_summary(
         started_s=episode.started_s,
         ended_s=ended_s,
         missing_steps=episode.missing,
+        interruptions=episode.interruptions,
+        gap=episode.gap,
+        joined=episode.joined,
+        provisional=episode.provisional or is_learning(episode, config),
+        bound_references=episode.bound_references,
+        bound_references_needed=config.baseline.learning_references,
         stability_loss=None if outcome == "aborted" else episode.stability.loss(),
         beta_step=None if outcome == "aborted" else episode.stability.beta_step(),
         navigation=None if navigation is None else NavigationReading(**msgspec.structs.asdict(navigation)),

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from springback.stream_processors.resilience.anchor import CYCLE, Floats, Ints
+from springback.stream_processors.resilience.anchor import CYCLE, Bools, Floats, Ints
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline
 from springback.stream_processors.resilience.columns import one_back
+from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.rebound.rebound_window import WalkRows, WindowConfig
 from springback.stream_processors.resilience.rebound.recovery_cost import CostTerms, cost_terms, remaining_work
 from springback.stream_processors.resilience.rebound.recovery_intensity import Intensity, excess, intensity
@@ -23,8 +24,11 @@ class ScoredBatch:
         excess: z of equation 1 (m, 7).
         intensity: g of equation 2.
         remaining: W*_rem, the work left before the step.
-        lost: lost cycles since the scored row before it in its episode; 0 at the first (ours).
+        lost: lost cycles since the scored row before it in its episode; 0 at the first, and behind a gap (ours).
         terms: its share of the sum in equation 3.
+        gap: so many steps are missing before it that there is no course to judge (see `WindowConfig.gap_steps`).
+        with_gap: which episodes have such a gap before any of their rows, scored or not (k,).
+        interruptions: how many cycles of each episode reached the cap on their time (k,).
     """
 
     rows: Batch
@@ -34,6 +38,9 @@ class ScoredBatch:
     remaining: Floats
     lost: Floats
     terms: CostTerms
+    gap: Bools
+    with_gap: Bools
+    interruptions: Ints
 
     def walk_rows(self, config: WindowConfig) -> WalkRows:
         """The rows as the plain lists that the detectors' walk reads."""
@@ -58,7 +65,7 @@ class ScoredBatch:
         )
 
 
-def score(batch: Batch, baseline: MaterialisedBaseline) -> ScoredBatch:
+def score(batch: Batch, baseline: MaterialisedBaseline, config: ResilienceConfig) -> ScoredBatch:
     """Scores every row whose family has a baseline."""
     bins = batch.progress_bin, batch.residual_bin
     cell_of_row = baseline.rows_of(batch.families, batch.mode_names, batch.family, batch.mode, bins)
@@ -67,21 +74,37 @@ def score(batch: Batch, baseline: MaterialisedBaseline) -> ScoredBatch:
     z = excess(rows.signals, cell, baseline.cells)
     level = intensity(z, cell, baseline.cells)
     remaining = remaining_work(rows.progress_before, cell, baseline.cells)
-    lost = _lost_cycles(rows, remaining, baseline)
-    terms = cost_terms(rows.signals[:, CYCLE], level, cell, baseline.cells)
-    return ScoredBatch(rows, cell, z, level, remaining, lost, terms)
+    lost, work_before = _lost_cycles(rows, remaining, baseline)
+    longest = np.full(len(batch), float(config.window.gap_steps))
+    longest[at] = np.maximum(longest[at], work_before)
+    far = batch.missing > longest
+    # What is missing before an episode's first row is its beginning, which is not a gap.
+    present = batch.present
+    far[batch.starts[present]] &= np.array([batch.episodes[place].state.steps > 0 for place in present], dtype=bool)
+    gap = far[at]
+    lost[gap] = 0.0
+    terms = cost_terms(rows.signals[:, CYCLE], level, cell, baseline.cells, config.cost)
+    k = len(batch.episodes)
+    with_gap = np.bincount(batch.episode[far], minlength=k) > 0
+    interruptions = np.bincount(rows.episode[terms.interrupted], minlength=k)
+    return ScoredBatch(rows, cell, z, level, remaining, lost, terms, gap, with_gap, interruptions)
 
 
-def _lost_cycles(rows: Batch, remaining: Floats, baseline: MaterialisedBaseline) -> Floats:
-    """The steps since the scored row before, less what the work left has fallen by meanwhile. Shape: (m,)."""
+def _lost_cycles(rows: Batch, remaining: Floats, baseline: MaterialisedBaseline) -> tuple[Floats, Floats]:
+    """The steps since the scored row before, less what the work left has fallen by meanwhile. Shape: (m,).
+
+    Returns:
+        the lost cycles, and the work that was left at the scored row before; 0 where there is none.
+    """
     step_before, remaining_before = one_back(rows.step), one_back(remaining)
     present = rows.present
     remembered = np.array([rows.episodes[place].state.scored is not None for place in present.tolist()], dtype=bool)
     resumed = rows.starts[present[remembered]]
     step_before[resumed], remaining_before[resumed] = _where_left(rows, present[remembered], baseline)
     lost = (rows.step - step_before) + remaining - remaining_before
-    lost[rows.starts[present[~remembered]]] = 0.0
-    return lost
+    first = rows.starts[present[~remembered]]
+    lost[first] = remaining_before[first] = 0.0
+    return lost, remaining_before
 
 
 def _where_left(batch: Batch, places: Ints, baseline: MaterialisedBaseline) -> tuple[Ints, Floats]:

@@ -14,7 +14,8 @@ from springback.stream_processors.resilience.rebound.rebound_window import Detec
 from springback.stream_processors.resilience.rebound.recovery_cost import Tally
 from springback.stream_processors.resilience.stability.stability_state import ReturnTraces, StabilityState
 
-TRACKER_SCHEMA_VERSION = 1
+TRACKER_SCHEMA_VERSION = 2
+"""2: gaps, interruptions, unseen beginnings, references behind the bounds. Version 1 is read as having none of them."""
 
 
 class EpisodeCosts(msgspec.Struct):
@@ -69,7 +70,12 @@ class ScoredStep(msgspec.Struct, frozen=True, array_like=True):
 
 
 class OpenEpisode(msgspec.Struct, kw_only=True):
-    """An episode that has begun and not ended."""
+    """An episode that has begun and not ended.
+
+    `joined` says that its beginning was not seen, `gap` that there is a stretch in it which was not (see
+    `WindowConfig.gap_steps`). `provisional` says that a window's alarm was raised while the family was learning;
+    `bound_references` is how many references stood behind its bounds at the episode's last batch.
+    """
 
     key: EpisodeKey
     traits: EpisodeTraits
@@ -86,6 +92,11 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     unscored: int = 0
     missing: int = 0
     violation: float = 0.0
+    joined: bool = False
+    gap: bool = False
+    interruptions: int = 0
+    provisional: bool = False
+    bound_references: int | None = None
     scored: ScoredStep | None = None
     intensity: tuple[float, float, float, float] | None = None
     detectors: DetectorState = msgspec.field(default_factory=DetectorState)
@@ -104,6 +115,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
             departure_step=window.tally.departure_step,
             departure_time_s=window.tally.departure_time_s,
             recovery_cost=window.tally.cost(),
+            provisional=window.provisional,
         )
 
 

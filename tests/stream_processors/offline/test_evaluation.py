@@ -35,16 +35,20 @@ def evaluation(frames: list[StepFrame]) -> Evaluation:
     return evaluate_frames(frames, CONFIG)
 
 
-@pytest.fixture(scope="module")
-def expected() -> list[dict[str, Any]]:
-    with gzip.open(DATA / "habitat_lab_pointnav.expected.json.gz") as file:
-        episodes: list[dict[str, Any]] = json.load(file)["episodes"]
-    return episodes
-
-
+# Eight references of the first recording leave its bounds fixed; the 36 of the second calibrate them by folds.
+@pytest.mark.parametrize(
+    ("recording", "references", "behind"), [("lab_pointnav", 8, 8), ("sim_nav_depth.whole", 36, 36)]
+)
 def test_agrees_with_the_independent_expectations_of_real_episodes(
-    evaluation: Evaluation, expected: list[dict[str, Any]]
+    recording: str, references: int, behind: int
 ) -> None:
+    found_frames = read_frames([DATA / f"habitat_{recording}.frames.jsonl.gz"])
+    evaluation = evaluate_frames([recorded.frame for recorded in found_frames], CONFIG)
+    learned = evaluation.baseline.families["navigation"]
+    assert (learned.references, len(learned.counting_sums(CONFIG.baseline))) == (references, behind)
+    assert {(s.bound_references, s.provisional) for s in evaluation.summaries} == {(behind, behind < 20)}
+    with gzip.open(DATA / f"habitat_{recording}.expected.json.gz") as file:
+        expected: list[dict[str, Any]] = json.load(file)["episodes"]
     found = json.loads(msgspec_json(evaluation))["episodes"]
     assert len(found) == len(expected) > 40
     by_name = {(e["agent"], e["session"], e["episode"]): e for e in found}
@@ -167,7 +171,7 @@ def test_times_in_milliseconds_are_replaced_as_in_the_stream(factor: float) -> N
     assert evaluation.statuses[-1].counts.replaced_times == 6
 
 
-def test_references_teach_cells_then_returns_then_the_covariance_of_stability(
+def test_references_teach_cells_and_sums_then_returns_then_the_covariance_of_stability(
     frames: list[StepFrame], evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taught = []
@@ -178,7 +182,7 @@ def test_references_teach_cells_then_returns_then_the_covariance_of_stability(
     references = families[0].references
     assert references == 8
     assert [(f.valued, f.stable, len(f.largest)) for f in families] == [
-        (0, 0, 0),
+        (0, 0, references),
         (references, 0, references),
         *[(references, references, references)] * 2,
     ]

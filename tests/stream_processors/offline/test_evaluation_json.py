@@ -65,7 +65,8 @@ OF_A_MARGIN = {
 
 def test_says_what_each_family_withstands_and_how_each_episode_kept_its_contract() -> None:
     rows = nominal_rows(0, 20)
-    rows[7] |= {"travel": 9.0, "risk": 1.0}
+    for row in rows[2:18]:
+        row |= {"travel": 9.0, "risk": 1.0}
     ended = NavigationOutcome(shortest_path=4.0, path=8.0, target_in_view=True, final_distance=1.0)
     header = header_of(episode="hurt", task="r0", stress=0.4, magnitude=0.4, perturbation="physical")
     hurt = frame_of_parts([(header, rows, "success")])
@@ -89,6 +90,11 @@ def test_says_what_each_family_withstands_and_how_each_episode_kept_its_contract
         assert episode["beta_step"] == summaries[name].beta_step
         assert episode["contract_margin"] == margins.get(summaries[name].key)
     assert episodes["open"]["contract_margin"] is None
+    # Six references stand behind the bounds: the family is learning.
+    assert {(e["provisional"], e["bound_references"], e["gap"], e["joined"]) for e in episodes.values()} == {
+        (True, 6, False, False)
+    }
+    assert [w["provisional"] for w in episodes["hurt"]["windows"]] == [True]
     assert episodes["hurt"]["contract_margin"] < episodes["r0"]["contract_margin"]
     clean, loss = episodes["r0"]["stability_loss"], episodes["hurt"]["stability_loss"]
     assert family["beta"] == pytest.approx(abs(loss - clean) / 0.4)

@@ -3,7 +3,9 @@
 Written from the definition alone: one cell at a time, one step at a time, numpy for sums over lists only.
 """
 
+import itertools
 import math
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,7 +134,10 @@ class LiteralBaseline:
             scores.channels.append(channels)
             scores.work.append(w)
             scores.ratio.append(step.x[7] / (self.cell(step.anchor)[0][7] + 1e-9))
-            scores.c.append(0.0 if before is None else step.step - before[0] + w - before[1])
+            far = before is not None and step.step - before[0] - 1 > max(64, before[1])
+            if far:
+                scores.gaps.append(len(scores.g) - 1)
+            scores.c.append(0.0 if before is None or far else step.step - before[0] + w - before[1])
             before = step.step, w
         return scores
 
@@ -147,16 +152,25 @@ class LiteralScores:
     work: list[float] = field(default_factory=list)
     ratio: list[float] = field(default_factory=list)
     c: list[float] = field(default_factory=list)
+    gaps: list[int] = field(default_factory=list)
+    """Positions of steps that a gap lies before."""
 
     def cost(self, first: int, last: int) -> float:
         """C_rec of the window from position first to last."""
-        terms = [self.ratio[i] * self.g[i] for i in range(first, last + 1)]
+        terms = [min(self.ratio[i], 10.0) * min(self.g[i], 10.0) for i in range(first, last + 1)]
         return math.fsum(terms) / (self.work[first] + 1e-9)
 
     def channel_cost(self, u: int, first: int, last: int) -> float:
-        """The same with g^u / sqrt(3)."""
-        terms = [self.ratio[i] * self.channels[i][u] / math.sqrt(3) for i in range(first, last + 1)]
+        """The same with g^u / sqrt(3), which shrinks as g^rec does where that is capped."""
+        terms = []
+        for i in range(first, last + 1):
+            share = 10.0 / self.g[i] if self.g[i] > 10.0 else 1.0
+            terms.append(min(self.ratio[i], 10.0) * share * self.channels[i][u] / math.sqrt(3))
         return math.fsum(terms) / (self.work[first] + 1e-9)
+
+    def interruptions(self) -> int:
+        """Cycles of ten nominal ones or more."""
+        return sum(ratio >= 10.0 for ratio in self.ratio)
 
     def largest_sums(self) -> tuple[float, float]:
         """Both sums run through the episode without a stop."""
@@ -167,14 +181,40 @@ class LiteralScores:
         return top_effort, top_delay
 
 
+def folds_of(tasks: list[str]) -> list[int]:
+    """The fold of each reference, by its task."""
+    return [zlib.crc32(task.encode()) % 5 for task in tasks]
+
+
+def sums_by_folds(episodes: list[list[Row]], folds: list[int]) -> list[tuple[float, float]]:
+    """The largest sums of each reference by a baseline of those of the other folds."""
+    found = []
+    for rows, fold in zip(episodes, folds, strict=True):
+        others = LiteralBaseline([other for other, its in zip(episodes, folds, strict=True) if its != fold])
+        found.append(others.score(rows).largest_sums())
+    return found
+
+
 @dataclass
 class LiteralWindow:
-    """Positions of a window among the scored steps; `reentry` is None where the steps ran out."""
+    """Positions of a window among the scored steps; `reentry` is None where the steps ran out, at `last`."""
 
     departure: int
     alarm: int
     reentry: int | None
     cause: str
+    last: int
+
+
+def literal_windows_between_gaps(scores: LiteralScores, bounds: tuple[float, float]) -> list[LiteralWindow]:
+    """The windows of one episode: each part between two gaps has its own."""
+    windows: list[LiteralWindow] = []
+    edges = [0, *scores.gaps, len(scores.g)]
+    for begin, end in itertools.pairwise(edges):
+        for w in literal_windows(scores.g[begin:end], scores.c[begin:end], bounds):
+            reentry = None if w.reentry is None else w.reentry + begin
+            windows.append(LiteralWindow(w.departure + begin, w.alarm + begin, reentry, w.cause, w.last + begin))
+    return windows
 
 
 def literal_windows(
@@ -206,7 +246,8 @@ def literal_windows(
         calm = [g[i] <= 1.0 and c[i] <= 0.4 for i in range(len(g))]
         closing = next((i for i in range(alarm + 2, len(g)) if calm[i - 2] and calm[i - 1] and calm[i]), None)
         reentry = None if closing is None else closing - 2
-        windows.append(LiteralWindow(min(starts), alarm, reentry, "+".join(causes)))
+        last = len(g) - 1 if reentry is None else reentry
+        windows.append(LiteralWindow(min(starts), alarm, reentry, "+".join(causes), last))
         if closing is None:
             break
         begin = closing + 1

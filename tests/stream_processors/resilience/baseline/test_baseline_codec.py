@@ -51,7 +51,7 @@ def contribution() -> EpisodeContribution:
         key=EpisodeKey("a", "s", "1"),
         cells=(("run", 0, 4),),
         sums=SUMS.tobytes(),
-        largest=LargestSums(1, 2),
+        largest=LargestSums(1, 2, 10),
         policy=POLICY.tobytes(),
         valued=True,
         stable=True,
@@ -62,7 +62,7 @@ def learned(seed: int) -> StageBaseline:
     baseline = learn_baseline(cut_into_frames(random_episodes(seed, references=3, others=0), seed), CONFIG)
     for family in baseline.families.values():
         assert (set(family.policy), family.valued, family.stable) == (set(family.cells), 3, 3)
-        family.largest.append(LargestSums(1 / 3, 2 / 7))
+        family.largest.append(LargestSums(1 / 3, 2 / 7, 3))
     return baseline
 
 
@@ -107,7 +107,7 @@ def test_a_contribution_comes_through_whole() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"schema_version": 2},
+        {"schema_version": 3},
         {"cells": ()},
         {"cells": (("run", 0, 4), ("run", 1, 4))},
         {"sums": SUMS.tobytes()[:-8]},
@@ -171,8 +171,8 @@ def test_an_unreadable_record_is_refused(key: bytes, value: bytes) -> None:
 
 
 def test_a_newer_record_is_refused_with_what_to_do() -> None:
-    newer = {"references": 1, "largest": [], "frozen": False, "schema_version": 2}
-    with pytest.raises(BaselineFormatError, match=r"schema_version 2.*upgrade"):
+    newer = {"references": 1, "largest": [], "frozen": False, "schema_version": 3}
+    with pytest.raises(BaselineFormatError, match=r"schema_version 3.*upgrade"):
         apply_record(StageBaseline(), family_record_key("f"), msgspec.msgpack.encode(newer))
 
 
@@ -198,7 +198,7 @@ def test_a_good_file_is_taken() -> None:
         (b"", "not a baseline file"),
         (b"{}", "not a baseline file.*export"),
         (b"\x1f\x8b", "not a baseline file"),
-        (changed_file(schema_version=2), "schema_version 2.*upgrade"),
+        (changed_file(schema_version=3), "schema_version 3.*upgrade"),
         (file_with_cell(sums=SUMS.tolist()[:-1]), r"cell \('run', 0, 4\) of family 'f'.*66 finite numbers.*got 65"),
         (file_with_cell(sums=[None, *SUMS.tolist()[1:]]), "not a baseline file"),
         (file_with_cell(sums=[0.0, *SUMS.tolist()[1:]]), "n >= 1"),
@@ -223,6 +223,27 @@ def test_bad_policy_sums_are_refused_wherever_they_come_from(policy: Floats) -> 
     if np.isfinite(policy).all():
         with pytest.raises(BaselineFormatError, match="policy sums"):
             load_baseline(file_with_cell(policy=policy.tolist()))
+
+
+OLD_SUMS = [[6.0, 7.0]] * 30
+"""As version 1 stored them: without the count of references behind each."""
+
+
+def test_sums_of_version_1_are_read_and_count_for_nothing() -> None:
+    # They were, or may have been, by a baseline that the episode itself had taught: no bound can rest on them.
+    cell = {"mode": "run", "progress_bin": 0, "residual_bin": 4, "sums": SUMS.tolist()}
+    stored = {"f": {"references": 30, "largest": OLD_SUMS, "cells": [cell]}}
+    file = load_baseline(changed_file(schema_version=1, families=stored)).families["f"]
+    record = {"references": 30, "largest": OLD_SUMS, "frozen": False, "schema_version": 1}
+    topic = StageBaseline()
+    apply_record(topic, family_record_key("f"), msgspec.msgpack.encode(record))
+    for family in (file, topic.families["f"]):
+        assert (family.references, family.largest[0]) == (30, LargestSums(6.0, 7.0, 0))
+        assert family.counting_sums(CONFIG.baseline) == []
+    fields = msgspec.msgpack.decode(encode_contribution(contribution()))
+    old = decode_contribution(msgspec.msgpack.encode({**fields, "largest": [1.0, 2.0], "schema_version": 1}))
+    assert isinstance(old, EpisodeContribution)
+    assert old.largest == LargestSums(1.0, 2.0, 0)
 
 
 def test_good_policy_sums_are_taken_and_those_of_old_files_missed() -> None:

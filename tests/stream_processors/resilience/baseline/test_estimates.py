@@ -168,20 +168,30 @@ def test_the_denominator_of_a_negative_mean_is_epsilon_alone() -> None:
     assert baseline.cells.denominator[row_number, 4] == pytest.approx(epsilon)
 
 
-def largest(n: int) -> list[LargestSums]:
-    return [LargestSums(effort=float(i), delay=2.0 * i) for i in range(1, n + 1)]
+def with_sums(n: int, behind: int = 100) -> FamilyBaseline:
+    """A hundred references, of which n have sums: effort 1..n and twice that of delay."""
+    sums = [LargestSums(effort=float(i), delay=2.0 * i, references=behind) for i in range(1, n + 1)]
+    return FamilyBaseline(references=100, largest=sums)
 
 
-def test_bounds_are_fixed_with_19_reference_sums_and_calibrated_with_20() -> None:
+def test_bounds_are_fixed_with_9_reference_sums_and_calibrated_with_10() -> None:
     config = BaselineConfig()
-    assert calibrated_bounds(FamilyBaseline(largest=largest(19)), config, FIXED) == FIXED
-    # Rank 0.95 of 1..20 is reached by the 19th smallest.
-    assert calibrated_bounds(FamilyBaseline(largest=largest(20)), config, FIXED) == (19.0, 38.0)
+    assert calibrated_bounds(with_sums(9), config, FIXED) == FIXED
+    # Rank 0.95 of 1..10 is reached by the 10th smallest, of 1..20 by the 19th.
+    assert calibrated_bounds(with_sums(10), config, FIXED) == (10.0, 20.0)
+    assert calibrated_bounds(with_sums(20), config, FIXED) == (19.0, 38.0)
 
 
 def test_calibrated_bounds_have_a_floor() -> None:
-    calm = FamilyBaseline(largest=[LargestSums(0.5, 7.0)] * 20)
+    calm = FamilyBaseline(references=20, largest=[LargestSums(0.5, 7.0, 16)] * 20)
     assert calibrated_bounds(calm, BaselineConfig(), FIXED) == (5.0, 7.0)
+
+
+@pytest.mark.parametrize(("behind", "bounds"), [(50, (10.0, 20.0)), (49, FIXED), (0, FIXED)])
+def test_sums_count_from_half_of_the_references_on(behind: int, bounds: tuple[float, float]) -> None:
+    family = with_sums(10, behind)
+    assert calibrated_bounds(family, BaselineConfig(), FIXED) == bounds
+    assert len(family.counting_sums(BaselineConfig())) == (10 if behind == 50 else 0)
 
 
 def test_the_debt_block_is_gains_and_risk() -> None:

@@ -66,12 +66,12 @@ def test_order_plays_no_part() -> None:
 
 def test_a_contribution_seen_twice_counts_once() -> None:
     baseline = StageBaseline()
-    baseline.add(contribution(1, largest=LargestSums(1.0, 2.0)), CONFIG)
+    baseline.add(contribution(1, largest=LargestSums(1.0, 2.0, 3)), CONFIG)
     before = dict(baseline.families["f"].cells)
-    assert baseline.add(contribution(1, largest=LargestSums(1.0, 2.0)), CONFIG) == set()
+    assert baseline.add(contribution(1, largest=LargestSums(1.0, 2.0, 3)), CONFIG) == set()
     family = baseline.families["f"]
     assert family.cells == before
-    assert (family.references, family.largest) == (1, [LargestSums(1.0, 2.0)])
+    assert (family.references, family.largest) == (1, [LargestSums(1.0, 2.0, 3)])
 
 
 def test_only_so_many_contributions_are_remembered() -> None:
@@ -98,10 +98,33 @@ def test_only_the_latest_largest_sums_are_kept() -> None:
     config = BaselineConfig(calibration_memory=2)
     baseline = StageBaseline()
     for seed in range(3):
-        baseline.add(contribution(seed, largest=LargestSums(float(seed), 0.0)), config)
+        baseline.add(contribution(seed, largest=LargestSums(float(seed), 0.0, 3)), config)
     baseline.add(contribution(3), config)  # one without
     family = baseline.families["f"]
     assert (family.references, [sums.effort for sums in family.largest]) == (4, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("n", [10, 11, 19, 20, 21, 40, 41, 45])
+def test_learned_live_the_later_half_of_the_references_stands_behind_the_bounds(n: int) -> None:
+    # The first ten are scored by nothing; the k-th after them by the k - 1 before. Of n references those count that
+    # were scored by n/2 or more: with 20 the 11th to 20th, ten in all; with 21 the 12th to 21st, for the 11th was
+    # scored by ten of now 21; with 40 the 21st to 40th, so that the family is learning no more.
+    baseline = StageBaseline()
+    for k in range(n):
+        sums = LargestSums(float(k), 0.0, k) if k >= CONFIG.mature_episodes else None
+        baseline.add(contribution(k, largest=sums), CONFIG)
+    family = baseline.families["f"]
+    assert [sums.references for sums in family.largest] == list(range(max(10, -(-n // 2)), n))
+    assert family.counting_sums(CONFIG) == family.largest
+    assert (len(family.largest) >= CONFIG.learning_references) == (n >= 40)
+
+
+def test_many_references_at_once_leave_no_sums_behind() -> None:
+    # All scored by the same ten, since they ended before anything was learned of them.
+    baseline = StageBaseline()
+    for k in range(60):
+        baseline.add(contribution(k, largest=LargestSums(1.0, 0.0, 10) if k >= 10 else None), CONFIG)
+    assert baseline.families["f"].largest == []
 
 
 def test_a_frozen_baseline_ignores_contributions() -> None:
@@ -133,6 +156,7 @@ def test_merging_leaves_what_was_known_as_it_was() -> None:
 def test_bounds_of_a_family_come_with_its_baseline() -> None:
     config = ResilienceConfig(baseline=BaselineConfig(calibration_episodes=2))
     learned = nominal_baseline(config)
-    learned.families["navigation"].largest = [LargestSums(6.0, 7.0), LargestSums(8.0, 5.5)]
-    baseline = ready(learned, config)
-    assert baseline.families["navigation"].bounds == (8.0, 7.0)
+    learned.families["navigation"].largest = [LargestSums(6.0, 7.0, 4), LargestSums(8.0, 5.5, 4)]
+    family = ready(learned, config).families["navigation"]
+    assert family.bounds == (8.0, 7.0)
+    assert (family.references, family.bound_references) == (6, 2)

@@ -18,6 +18,7 @@ The failing episode stays in (run, 0, 4) for both of its steps:
 from fractions import Fraction as F
 from math import sqrt
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -25,7 +26,7 @@ from springback.producers.contract.frame import StepFrame
 from springback.stream_processors.offline.evaluation import evaluate_frames, learn_baseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
-from springback.stream_processors.resilience.rebound.recovery_cost import remaining_work
+from springback.stream_processors.resilience.rebound.recovery_cost import CostConfig, remaining_work
 from springback.stream_processors.resilience.rebound.recovery_intensity import excess, intensity
 from tests.stream_processors.frame_builders import START_S, Row, frame_of, ready
 
@@ -157,9 +158,11 @@ TOTAL0, TOTAL1 = sqrt(sum(G0) / 3), sqrt(sum(G1) / 3)
 # --- Equation 3 ----------------------------------------------------------------------------------------------------
 #
 # The sum of effort rises to min(g, 10) - 0.8 = 9.2 > 4 at step 0: departure and alarm there. Step 1 is not calm, and
-# the episode fails: unrecovered, from step 0 to step 1. tau* is the shrunk mean cycle, 2 + a^3.
+# the episode fails: unrecovered, from step 0 to step 1. tau* is the shrunk mean cycle, 2 + a^3. No cycle is ten times
+# that long, but step 0's g^rec is far above 10 and counts as 10: its channels by 10/g of themselves.
 TAU, EPSILON = float(MEAN["cycle"]), 1e-9
-COST = (3 / (TAU + EPSILON) * TOTAL0 + 2 / (TAU + EPSILON) * TOTAL1) / (float(WORK) + EPSILON)
+COST = (3 / (TAU + EPSILON) * 10 + 2 / (TAU + EPSILON) * TOTAL1) / (float(WORK) + EPSILON)
+BARE_COST = (3 / (TAU + EPSILON) * TOTAL0 + 2 / (TAU + EPSILON) * TOTAL1) / (float(WORK) + EPSILON)
 
 
 def test_the_working_comes_to_these_decimals() -> None:
@@ -171,8 +174,8 @@ def test_the_working_comes_to_these_decimals() -> None:
     # g of the cognitive, physical and debt channels at both steps, g^rec, and the cost.
     assert [sqrt(g) for g in G0] == pytest.approx([5.392060414382947, 8.360557028279729, 447.214236042002], rel=1e-12)
     assert [sqrt(g) for g in G1] == pytest.approx([0.0, 6.590557894660383, 0.647496047431292], rel=1e-12)
-    assert [TOTAL0, TOTAL1, COST] == pytest.approx(
-        [258.2631385157181, 3.8233800270750593, 147.5939963897256], rel=1e-12
+    assert [TOTAL0, TOTAL1, BARE_COST, COST] == pytest.approx(
+        [258.2631385157181, 3.8233800270750593, 147.5939963897256, 7.101455608499902], rel=1e-12
     )
 
 
@@ -208,15 +211,18 @@ def test_excess_and_intensity(step: tuple[float, ...], gain: float, z: list[F], 
     assert level.total[0] == pytest.approx(sqrt(sum(squared) / 3), rel=1e-12)
 
 
-def test_the_windows_recovery_cost() -> None:
-    evaluation = evaluate_frames(recording(), CONFIG)
+@pytest.mark.parametrize("capped", [True, False], ids=["capped", "bare"])
+def test_the_windows_recovery_cost(capped: bool) -> None:
+    cost, share = (COST, 10 / TOTAL0) if capped else (BARE_COST, 1.0)
+    bare = msgspec.structs.replace(CONFIG, cost=CostConfig(cycle_cap="none", intensity_cap="none"))
+    evaluation = evaluate_frames(recording(), CONFIG if capped else bare)
     [window] = [w for w in evaluation.windows if w.key.episode == "failing"]
     assert (window.state, window.cause, window.departure_step, window.reentry_step) == ("unrecovered", "effort", 0, 1)
-    assert window.recovery_cost == pytest.approx(COST, rel=1e-12)
-    assert window.peak == pytest.approx(TOTAL0, rel=1e-12)
-    for cost, u in ((window.costs.cognitive, 0), (window.costs.physical, 1), (window.costs.debt, 2)):
-        expected = (3 * sqrt(G0[u] / 3) + 2 * sqrt(G1[u] / 3)) / (TAU + EPSILON) / (float(WORK) + EPSILON)
-        assert cost == pytest.approx(expected, rel=1e-12)
+    assert window.recovery_cost == pytest.approx(cost, rel=1e-12)
+    assert window.peak == pytest.approx(TOTAL0, rel=1e-12)  # of g^rec as it was
+    for found, u in ((window.costs.cognitive, 0), (window.costs.physical, 1), (window.costs.debt, 2)):
+        expected = (3 * sqrt(G0[u] / 3) * share + 2 * sqrt(G1[u] / 3)) / (TAU + EPSILON) / (float(WORK) + EPSILON)
+        assert found == pytest.approx(expected, rel=1e-12)
     # Step 1 has the same p before as step 0: one cycle went by, and the goal came no nearer.
     assert window.lost_cycles == pytest.approx(1.0, rel=1e-12)
     assert window.length_s == 5.0
