@@ -174,13 +174,14 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
 
 
 class OpenWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """The window that an agent is in just now, as far as it has run."""
+    """The window that an agent is in just now, as far as it has run. `provisional` is that of its `WindowReading`."""
 
     number: int
     cause: WindowCause
     departure_step: int
     departure_time_s: float
     recovery_cost: float
+    provisional: bool = False
 
 
 class EpisodeStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -115,10 +115,10 @@ def _caveats(summaries: Sequence["EpisodeSummary"]) -> list[str]:
         f"learning  family {family}: {s.bound_references} of {s.bound_references_needed} references stand behind its "
         "alarm bounds; its windows are provisional, and count in no capacity or comparison"
         for family, s in sorted(behind.items())
-        if (s.bound_references or 0) < s.bound_references_needed
+        if (s.bound_references or 0) < (s.bound_references_needed or 0)
     ] + [
-        f"joined    family {family}: {count} reference episode{'s' if count > 1 else ''} begin after step 0 and teach "
-        "nothing. Number the steps of an episode from 0"
+        f"joined    family {family}: {count} of its reference episodes begin after step 0, and so teach nothing. Number "
+        "the steps of an episode from 0"
         for family, count in sorted(joined.items())
     ]
 

@@ -65,6 +65,12 @@ class Kept(msgspec.Struct):
     schema_version: int = 2
 
 
+def test_a_reducers_state_of_an_older_version_that_may_be_read_becomes_one_of_now() -> None:
+    assert decode_versioned(msgspec.msgpack.encode(Kept(5, schema_version=1)), Kept, 2, oldest=1) == Kept(5)
+    with pytest.raises(StateFormatError, match="Kept has schema_version 0, this worker reads 2"):
+        decode_versioned(msgspec.msgpack.encode(Kept(5, schema_version=0)), Kept, 2, oldest=1)
+
+
 def test_a_reducers_state_of_another_version_is_refused() -> None:
     assert decode_versioned(msgspec.msgpack.encode(Kept(5)), Kept, 2) == Kept(5)
     with pytest.raises(StateFormatError, match="Kept has schema_version 3, this worker reads 2"):

@@ -28,6 +28,7 @@ WINDOW_KEYS = {
     "cost_cognitive",
     "cost_physical",
     "cost_debt",
+    "provisional",
 }
 
 
@@ -59,6 +60,29 @@ def test_evaluate_writes_the_table_and_every_episode(
     windows = [window for episode in document["episodes"] for window in episode["windows"]]
     assert windows
     assert all(set(window) == WINDOW_KEYS for window in windows)
+    behind = {episode["bound_references"] for episode in document["episodes"]}
+    assert len(behind) == 1
+    assert f"learning  family navigation: {behind.pop()} of 20 references stand behind its alarm bounds" in streams.err
+
+
+def test_evaluate_says_which_references_teach_nothing_for_their_beginning_was_not_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "from_one.frames.jsonl"
+    frame = {
+        "schema_version": 1,
+        "producer": "robot-8",
+        "session": "boot",
+        "episodes": [{"agent": "robot-8", "episode": "1", "family": "inspection", "reference": True}],
+        "steps": {"episode": [0, 0], "step": [1, 2], "progress": [0.5, 1.0], "cycle_time_s": [1.0, 1.0]},
+        "ends": [{"episode": 0, "outcome": "success"}],
+    }
+    path.write_text(json.dumps(frame) + "\n")
+    assert cli.main(["evaluate", str(path)]) == 0
+    told = capsys.readouterr().err
+    assert "joined    family inspection: 1 of its reference episodes begin after step 0, and so teach nothing" in told
+    assert "unscored  family inspection" in told
+    assert "learning" not in told  # there is nothing to be learning from
 
 
 def test_evaluate_takes_several_files_and_standard_input_as_one(
