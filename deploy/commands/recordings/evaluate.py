@@ -117,8 +117,8 @@ def _caveats(summaries: Sequence["EpisodeSummary"]) -> list[str]:
         for family, s in sorted(behind.items())
         if (s.bound_references or 0) < (s.bound_references_needed or 0)
     ] + [
-        f"joined    family {family}: {count} of its reference episodes begin after step 0, and so teach nothing. Number "
-        "the steps of an episode from 0"
+        f"joined    family {family}: {count} of its reference episodes begin after step 0, and so teach nothing. "
+        "Number the steps of an episode from 0"
         for family, count in sorted(joined.items())
     ]
 
