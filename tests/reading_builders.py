@@ -16,6 +16,7 @@ from springback.stream_processors.resilience.readings import (
     EpisodeTraits,
     ExtensibilityRatios,
     FamilyReading,
+    LevelFigures,
     NavigationScores,
     OpenWindow,
     StressMargin,
@@ -123,16 +124,20 @@ def episode_begun(agent: str = "robot-7", session: str = "boot", episode: str = 
 
 
 def family_reading(family: str = "navigation", sequence: int = 42, **fields: Any) -> FamilyReading:
-    """What is known of navigation after 42 episodes: it holds at stress 0 and breaks at 0.2; 0.4 was never seen."""
-    held = ExtensibilityRatios(progress=2.0, propositions=2.0, recovery=1.5, stability=1.25, safety=10.0)
-    broken = ExtensibilityRatios(progress=0.5, propositions=0.5, recovery=0.75, stability=None, safety=10.0)
+    """What is known of navigation after 48 episodes: it holds at stress 0 and breaks at 0.2; 0.4 was never seen.
+
+    Margins are of the two smallest ratios: (1.25 + 1.5)/2 - 1 and (0.5 + 0.5)/2 - 1; of 1 of 30 violations the share
+    is from 0.0059 to 0.1667 by Wilson, of 8 of 12 from 0.3906 to 0.8619.
+    """
+    held = ExtensibilityRatios(progress=1.5, propositions=1.5, recovery=1.5, stability=1.25, safety=1.5)
+    broken = ExtensibilityRatios(progress=0.5, propositions=0.5, recovery=0.75, stability=None, safety=1.5)
     base = FamilyReading(
         family=family,
         method="default",
         version="0",
         sequence=sequence,
         updated_s=1000.0,
-        episodes=42,
+        episodes=48,
         censored=1,
         violations=9,
         success_rate=0.75,
@@ -144,20 +149,63 @@ def family_reading(family: str = "navigation", sequence: int = 42, **fields: Any
         beta_p95=3.0,
         beta_by_kind={"physical": 3.5, "semantic": 2.0},
         beta_unpaired=4.0,
+        beta_difference=0.7,
+        stability_repeatability=0.5,
         pairs=17,
+        unpaired={"no_twin": 4, "other_version": 3},
         tasks_let_go=2,
         capacity=0.0,
         capacity_flag="ok",
+        dependable=0.0,
+        tested_up_to=0.2,
         first_breach=0.2,
         margins=(
-            StressMargin(stress=0.0, episodes=30, margin=0.5, state="kept", ratios=held),
-            StressMargin(stress=0.2, episodes=12, margin=-0.25, state="broken", ratios=broken),
+            StressMargin(
+                stress=0.0,
+                episodes=30,
+                margin=0.375,
+                favourable_margin=0.5,
+                state="kept",
+                violations=1,
+                violation_low=0.0059,
+                violation_high=0.1667,
+                ratios=held,
+            ),
+            StressMargin(
+                stress=0.2,
+                episodes=12,
+                margin=-0.5,
+                favourable_margin=-0.25,
+                state="broken",
+                violations=8,
+                violation_low=0.3906,
+                violation_high=0.8619,
+                ratios=broken,
+                unmeasured=("stability",),
+            ),
             StressMargin(stress=0.4, episodes=0, margin=None, state="insufficient", ratios=ExtensibilityRatios()),
+        ),
+        undeclared=LevelFigures(
+            episodes=6,
+            margin=0.375,
+            favourable_margin=0.5,
+            state="kept",
+            violations=0,
+            violation_low=0.0,
+            violation_high=0.3903,
+            ratios=held,
         ),
         thresholds=ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=None, safety=5.0),
         live_stress=0.2,
+        active_episodes=5,
+        active_undeclared=2,
         stress_state="breach",
         breaches=3,
+        contract_violated=True,
+        contract_violations=1,
+        bound_references=24,
+        bound_references_needed=20,
+        provisional_episodes=7,
         navigation={
             "all": NavigationScores(episodes=42, success_rate=0.75, spl=0.5, sel=0.25, goal_completion=0.625),
             "model": NavigationScores(episodes=7, success_rate=0.5),

@@ -19,12 +19,13 @@ from springback.sinks.fleet.memory import BoundedMemory
 from springback.sinks.fleet.series import Labels, MetricSeries
 from springback.stream_processors.metrics.exporter import OVERFLOW_READINGS, UNSHOWN_FAMILIES
 from springback.stream_processors.metrics.families import FAMILY_METRICS, NAVIGATION_METRICS
+from springback.stream_processors.metrics.figure_words import UNDECLARED
 from springback.stream_processors.metrics.spec import GROUP, ReadMetric
 from springback.stream_processors.resilience.families.navigation_safety import ALL_KINDS, OTHER_KINDS
 from springback.stream_processors.resilience.readings import FamilyReading
 
 STRESS_LEVELS = 21
-"""Stress levels of a family with series of their own, the lowest first: a grid of steps of 0.05."""
+"""Stress levels of a family with series of their own, the lowest first, besides `undeclared`: steps of 0.05."""
 
 ATTACKS = 16
 """Attack kinds of a family with series of their own, in the order of their names, besides `all` and `other`."""
@@ -93,7 +94,7 @@ class FamilySeries:
         rows = [(value, labels) for value, *labels in spec.rows(reading)]
         for place, name in enumerate(names):
             if name == "stress":
-                usable = [row for row in rows if math.isfinite(float(row[1][place]))]
+                usable = [row for row in rows if _is_level(row[1][place])]
                 for _ in range(len(rows) - len(usable)):
                     self._series.refuse(spec)
                 rows = usable
@@ -116,8 +117,13 @@ def _bounded(rows: _Rows, place: int, shown: Callable[[set[str]], list[str]]) ->
     return kept, len(order) == len(told)
 
 
+def _is_level(stress: str) -> bool:
+    return stress == UNDECLARED or math.isfinite(float(stress))
+
+
 def _lowest(levels: set[str]) -> list[str]:
-    return sorted(levels, key=float)[:STRESS_LEVELS]
+    undeclared = levels & {UNDECLARED}
+    return [*sorted(levels - undeclared, key=float)[:STRESS_LEVELS], *undeclared]
 
 
 def _first_named(kinds: set[str]) -> list[str]:

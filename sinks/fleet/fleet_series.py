@@ -118,7 +118,8 @@ class FleetSeries:
             return
         cause, state = closed_label_value("cause", window.cause), closed_label_value("state", window.state)
         self._series.add(metrics.WINDOWS, 1, *group, perturbation, cause, state)
-        if window.state != "censored":
+        self._series.add(metrics.PROVISIONAL_WINDOWS, int(window.provisional), *group)
+        if window.state != "censored" and not window.provisional:
             origin = origin_of(window.key, window.reentry_time_s, now_s)
             for spec in metrics.METRICS_OF_WINDOWS:
                 self._count_read(spec, window, group, origin)
@@ -136,7 +137,10 @@ class FleetSeries:
         perturbation = closed_label_value("perturbation", summary.traits.perturbation)
         outcome = closed_label_value("outcome", summary.outcome)
         self._series.add(metrics.EPISODES, 1, *group, perturbation, outcome)
-        if not summary.censored:
+        self._series.add(metrics.INTERRUPTIONS, summary.interruptions, *group)
+        self._series.add(metrics.EPISODES_WITH_GAP, int(summary.gap), *group)
+        self._series.add(metrics.EPISODES_JOINED, int(summary.joined), *group)
+        if not summary.censored and not summary.provisional:
             origin = origin_of(summary.key, summary.ended_s, now_s)
             for spec in metrics.METRICS_OF_EPISODES:
                 self._count_read(spec, summary, group, origin)

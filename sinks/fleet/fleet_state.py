@@ -55,6 +55,7 @@ class OpenWindowRecord(NamedTuple):
     traits: EpisodeTraits
     departed_s: float
     cost: float = 0.0
+    provisional: bool = False
 
 
 @dataclass(slots=True)
@@ -92,9 +93,16 @@ class AgentState:
 
     @property
     def departed_s(self) -> float | None:
-        """When its oldest open window departed, by the broker's clock."""
-        oldest = min((window.departed_s for window in self.open_windows.values()), default=None)
+        """When its oldest open window departed, by the broker's clock; a provisional one counts for nothing."""
+        windows = self.open_windows.values()
+        oldest = min((window.departed_s for window in windows if not window.provisional), default=None)
         return None if oldest is None else oldest - self.skew_s
+
+    @property
+    def learning(self) -> bool:
+        """Whether all of its open windows are provisional, since its family is still learning."""
+        windows = self.open_windows.values()
+        return bool(windows) and all(window.provisional for window in windows)
 
     def drop_windows(self, over: Callable[[WindowPlace], bool]) -> None:
         """Forgets the windows that are over."""
@@ -300,7 +308,7 @@ class FleetState(Generic[A]):
     def _told_windows(self, status: AgentStatus) -> dict[WindowPlace, OpenWindowRecord]:
         return {
             (episode.key, window.number): OpenWindowRecord(
-                episode.traits, window.departure_time_s, window.recovery_cost
+                episode.traits, window.departure_time_s, window.recovery_cost, window.provisional
             )
             for episode in status.episodes
             if (window := episode.window) is not None
@@ -316,7 +324,9 @@ class FleetState(Generic[A]):
         place = window.key, window.number
         if window.state == "open":
             if fingerprint(window.key) not in self._ended and math.isfinite(window.departure_time_s):
-                agent.opened[place] = OpenWindowRecord(window.traits, window.departure_time_s)
+                agent.opened[place] = OpenWindowRecord(
+                    window.traits, window.departure_time_s, provisional=window.provisional
+                )
             return WindowNews(agent, window, opens=True)
         agent.drop_windows(lambda other: other == place)
         # The reading of its opening may have been lost to retention, or come later: then it is a repetition.

@@ -8,7 +8,7 @@ from springback.sinks.fleet.families import ATTACKS, STRESS_LEVELS
 from springback.stream_processors.metrics import agents as agent_metrics
 from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
 from springback.stream_processors.metrics.families import FAMILY_METRICS, NAVIGATION_METRICS
-from springback.stream_processors.metrics.spec import AGENT_STATES, CLOSED_LABELS, GROUP, MetricSpec
+from springback.stream_processors.metrics.spec import CLOSED_LABELS, GROUP, MetricSpec
 
 MOST_READING_TOPICS = 8
 """Topics of readings, and more than there are."""
@@ -76,7 +76,7 @@ class SeriesBounds(NamedTuple):
         open_labels = {
             "reason": self.reasons + 1,
             "partition": self.partitions + 1,
-            "stress": STRESS_LEVELS,
+            "stress": STRESS_LEVELS + 1,
             "attack": ATTACKS + 2,
             "topic": MOST_READING_TOPICS + 1,
             "sink": MOST_SINKS + 1,
@@ -86,8 +86,8 @@ class SeriesBounds(NamedTuple):
         }
         for label in labels:
             if label == "state":
-                agents = spec in agent_metrics.AGENT_METRICS
-                yield len(AGENT_STATES) if agents else len(CLOSED_LABELS[label]) - len(AGENT_STATES) + 1
+                # An agent is never in a state that we do not know.
+                yield len(spec.states) + (spec not in agent_metrics.AGENT_METRICS)
             elif label in CLOSED_LABELS:
                 yield len(CLOSED_LABELS[label]) + 1
             else:

@@ -1,4 +1,4 @@
-"""A sink that marks rebound windows and breaches of stress capacity in Grafana, as annotations with tags.
+"""A sink that marks in Grafana, as annotations with tags, rebound windows, stress breaches and violated contracts.
 
 A window is marked when it opens and drawn to its re-entry when it closes. What Grafana holds already is found by the
 tags, which carry an annotation's identity and whether it has closed: so reading the topics again after a restart
@@ -24,13 +24,17 @@ from springback.sinks.fleet.memory import BoundedMemory, fingerprint
 from springback.sinks.grafana.connection import GrafanaConnection
 from springback.sinks.sink import DeadLetter
 from springback.sinks.sink_runner import ReadingTopics, ReadyObserver, SinkRunner
+from springback.stream_processors.metrics.figure_words import dependable_text, stress_text, worst_level
 from springback.stream_processors.resilience.readings import FamilyReading, Reading, WindowReading
 from springback.stream_processors.service.run import run_until
 
 WINDOW_TAG = "springback-window"
 BREACH_TAG = "springback-breach"
+CONTRACT_TAG = "springback-contract"
 OPEN_TAG = "open"
 """The tag of what has not ended yet, as far as is known."""
+PROVISIONAL_TAG = "provisional"
+"""The tag of a window whose family was still learning."""
 
 _IDENTITY = "id:"
 _LONGEST_TAG = 100
@@ -77,10 +81,12 @@ def window_mark(window: WindowReading) -> Mark:
         identity := _identity((window.key, window.number)),
         OPEN_TAG if is_open else f"state:{window.state}",
         agent_tag(window.key.agent),
+        *([PROVISIONAL_TAG] if window.provisional else []),
         f"cause:{window.cause}",
         *_group_tags(traits.family, traits.method, traits.version),
     )
-    told = f"{window.key.agent}: {'rebound window' if is_open else f'rebound window, {window.state}'} ({window.cause})"
+    kind = "provisional rebound window" if window.provisional else "rebound window"
+    told = f"{window.key.agent}: {kind if is_open else f'{kind}, {window.state}'} ({window.cause})"
     if not is_open:
         told += (
             f". Recovery cost {window.recovery_cost:.2f}, {window.length_steps} steps in {window.length_s:.1f} s, "
@@ -93,23 +99,41 @@ def window_mark(window: WindowReading) -> Mark:
 
 
 def breach_mark(family: FamilyReading) -> Mark | None:
-    """The family's latest breach of its stress capacity: it begins or ends with the reading. None without any."""
-    if not family.breaches:
+    """The latest stress breach of a family, method and version, which begins or ends with the reading; None without."""
+    live, dependable = stress_text(family.live_stress), dependable_text(family)
+    begun = f"in breach at live stress {live}: a level at or below it is broken. Dependable capacity: {dependable}."
+    return _family_mark(BREACH_TAG, family, family.breaches, family.in_breach, begun, "stress breach")
+
+
+def contract_mark(family: FamilyReading) -> Mark | None:
+    """The latest time that its contract came to be violated: that begins or ends with the reading. None without any."""
+    worst = worst_level(family)
+    begun = "contract violated." if worst is None else f"contract violated: {worst.sentence}"
+    return _family_mark(
+        CONTRACT_TAG,
+        family,
+        family.contract_violations,
+        family.contract_violated,
+        begun,
+        "violation of the contract",
+    )
+
+
+def _family_mark(kind: str, family: FamilyReading, times: int, lasts: bool, begun: str, what: str) -> Mark | None:
+    if not times:
         return None
-    name = " / ".join((family.family, family.method, family.version))
+    name = " / ".join(family.identity)
     tags = _tags(
-        BREACH_TAG,
-        identity := _identity((*family.identity, family.breaches)),
-        OPEN_TAG if family.in_breach else "state:over",
+        kind,
+        # Without the kind, as Grafana has them from before there were others.
+        identity := _identity((*family.identity, times) if kind == BREACH_TAG else (kind, *family.identity, times)),
+        OPEN_TAG if lasts else "state:over",
         *_group_tags(*family.identity),
     )
-    if family.in_breach:
-        told = f"{name}: live stress {_known(family.live_stress)} is beyond what holds ({_known(family.capacity)})."
-    else:
-        told = f"{name}: stress capacity breach {family.breaches} is over."
     now_ms = _milliseconds(family.updated_s)
-    start_ms, end_ms = (now_ms, None) if family.in_breach else (None, now_ms)
-    return Mark(BREACH_TAG, identity, start_ms, end_ms, tags, _plain(told))
+    start_ms, end_ms = (now_ms, None) if lasts else (None, now_ms)
+    told = begun if lasts else f"{what} {times} is over."
+    return Mark(kind, identity, start_ms, end_ms, tags, _plain(f"{name}: {told}"))
 
 
 def identity_of(tags: Iterable[str]) -> str | None:
@@ -135,10 +159,6 @@ def _tags(*tags: str) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _known(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.2f}"
-
-
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
@@ -153,7 +173,7 @@ class AnnotationBounds(NamedTuple):
     """What keeps the memory of the sink, and its load on Grafana, bounded.
 
     Attributes:
-        history_s: windows and breaches that ended longer ago than this are not marked.
+        history_s: what ended longer ago than this is not marked.
         rate_per_s: requests a second, in the long run.
         burst: requests at once.
         remembered: annotations remembered, some 200 bytes each; those beyond are asked for when they are met again.
@@ -171,7 +191,7 @@ class _Known(NamedTuple):
 
 
 class GrafanaAnnotationsSink:
-    """Windows and breaches as annotations. What is written waits for `flush`, which asks Grafana.
+    """Windows, breaches and violated contracts as annotations. What is written waits for `flush`, which asks Grafana.
 
     Args:
         grafana: where the marks go.
@@ -207,14 +227,15 @@ class GrafanaAnnotationsSink:
         return "grafana-annotations"
 
     def write(self, reading: Reading) -> None:
-        """Notes a window or a breach, to be marked at the next flush."""
+        """Notes a window, a breach or a violated contract, to be marked at the next flush."""
         match reading:
             case WindowReading():
-                mark: Mark | None = window_mark(reading)
+                self._note(window_mark(reading))
             case FamilyReading():
-                mark = breach_mark(reading)
-            case _:
-                return
+                self._note(breach_mark(reading))
+                self._note(contract_mark(reading))
+
+    def _note(self, mark: Mark | None) -> None:
         if mark is None or (mark.end_ms or mark.start_ms or 0) < 1000 * (self._clock() - self._bounds.history_s):
             return
         waiting = self._pending.get(mark.identity)
@@ -247,7 +268,7 @@ class GrafanaAnnotationsSink:
         """Learns what Grafana holds from before."""
         now_ms = 1000 * self._clock()
         since_ms = now_ms - 2000 * self._bounds.history_s
-        for kind in (WINDOW_TAG, BREACH_TAG):
+        for kind in (WINDOW_TAG, BREACH_TAG, CONTRACT_TAG):
             self._find(since_ms, now_ms + _MILLISECONDS_A_DAY, (kind,), self._bounds.remembered)
         self._known_since_ms = since_ms
 

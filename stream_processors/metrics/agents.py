@@ -3,7 +3,7 @@
 How many series there are of them is bounded; agents beyond the bound share `agent="other"`.
 """
 
-from springback.stream_processors.metrics.spec import CHANNELS, GROUP, MetricSpec, ReadMetric
+from springback.stream_processors.metrics.spec import AGENT_STATES, CHANNELS, GROUP, MetricSpec, ReadMetric
 from springback.stream_processors.resilience.readings import AgentStatus
 
 AGENTS = MetricSpec(
@@ -13,6 +13,7 @@ AGENTS = MetricSpec(
     help="Agents that were heard from within the last day, by state; those beyond the bound on series too.",
     source="ours",
     labels=("state",),
+    states=AGENT_STATES,
 )
 AGENT_STATE = MetricSpec(
     name="springback_agent_state",
@@ -21,6 +22,7 @@ AGENT_STATE = MetricSpec(
     help="1 for the state that the agent is in, 0 for the others. Under agent=other: how many of the rest are in it.",
     source="ours",
     labels=("agent", "state"),
+    states=AGENT_STATES,
 )
 AGENT_INFO = MetricSpec(
     name="springback_agent_info",
@@ -92,7 +94,7 @@ AGENT_WINDOW_DEPARTED = MetricSpec(
     name="springback_agent_window_departed_timestamp_seconds",
     kind="gauge",
     unit="seconds",
-    help="When the agent's oldest open window departed, by the broker's clock. Under agent=other: the oldest.",
+    help="When its oldest open window departed, by the broker's clock; not a provisional one. Of agent=other: oldest.",
     source="ours (window detection)",
     labels=("agent",),
 )

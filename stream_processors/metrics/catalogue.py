@@ -14,6 +14,7 @@ from springback.stream_processors.metrics.spec import (
     LOSS_BUCKETS,
     SECOND_BUCKETS,
     STEP_BUCKETS,
+    WINDOW_STATES,
     MetricSpec,
     ReadMetric,
 )
@@ -59,11 +60,35 @@ EPISODES = MetricSpec(
     source="ours",
     labels=(*GROUP, "perturbation", "outcome"),
 )
+INTERRUPTIONS = MetricSpec(
+    name="springback_interruptions_total",
+    kind="counter",
+    unit="cycles",
+    help="Cycles that lasted so long, against what is normal, that a cost counts them only up to the cap on time.",
+    source="ours (caps of equation 3)",
+    labels=GROUP,
+)
+EPISODES_WITH_GAP = MetricSpec(
+    name="springback_episodes_with_gap_total",
+    kind="counter",
+    unit="episodes",
+    help="Ended episodes of which so many steps are missing in one place that their course could not be judged there.",
+    source="ours (window detection)",
+    labels=GROUP,
+)
+EPISODES_JOINED = MetricSpec(
+    name="springback_episodes_joined_total",
+    kind="counter",
+    unit="episodes",
+    help="Ended episodes whose beginning was not seen: they are scored, but are never references.",
+    source="ours",
+    labels=GROUP,
+)
 EPISODE_COST = ReadMetric[EpisodeSummary](
     name="springback_episode_recovery_cost",
     kind="histogram",
     unit="1",
-    help="Recovery cost C_rec of episodes that ended and could be scored; 0 where no window opened.",
+    help="Recovery cost C_rec of episodes that ended and could be scored, provisional ones left out; 0 with no window.",
     source="equation 3, summed over the episode's windows",
     labels=(*GROUP, "perturbation"),
     buckets=COST_BUCKETS,
@@ -73,7 +98,7 @@ STABILITY_LOSS = ReadMetric[EpisodeSummary](
     name="springback_episode_stability_loss",
     kind="histogram",
     unit="1",
-    help="Stability loss of episodes that ended and had a value to be measured by.",
+    help="Stability loss of episodes that ended and had a value to be measured by, provisional ones left out.",
     source="equation 5",
     labels=(*GROUP, "perturbation"),
     buckets=LOSS_BUCKETS,
@@ -94,6 +119,15 @@ WINDOWS = MetricSpec(
     help="Rebound windows closed, by what raised the alarm and by how they ended.",
     source="ours (window detection)",
     labels=(*GROUP, "perturbation", "cause", "state"),
+    states=WINDOW_STATES,
+)
+PROVISIONAL_WINDOWS = MetricSpec(
+    name="springback_provisional_rebound_windows_total",
+    kind="counter",
+    unit="windows",
+    help="Those of the rebound windows closed whose family was still learning: no cost, alert or capacity counts them.",
+    source="ours (window detection)",
+    labels=GROUP,
 )
 OPEN_WINDOWS = MetricSpec(
     name="springback_open_rebound_windows",
@@ -107,7 +141,7 @@ WINDOW_COST = ReadMetric[WindowReading](
     name="springback_rebound_window_recovery_cost",
     kind="histogram",
     unit="1",
-    help="Recovery cost C_rec of closed rebound windows, censored ones left out.",
+    help="Recovery cost C_rec of closed rebound windows, censored and provisional ones left out.",
     source="equation 3",
     labels=(*GROUP, "perturbation"),
     buckets=COST_BUCKETS,
@@ -117,7 +151,7 @@ WINDOW_STEPS = ReadMetric[WindowReading](
     name="springback_rebound_window_steps",
     kind="histogram",
     unit="steps",
-    help="Length of closed rebound windows in steps, both ends included, censored ones left out.",
+    help="Length of closed rebound windows in steps, both ends included; censored and provisional ones left out.",
     source="ours (window detection)",
     labels=(*GROUP, "perturbation"),
     buckets=STEP_BUCKETS,
@@ -127,7 +161,7 @@ WINDOW_SECONDS = ReadMetric[WindowReading](
     name="springback_rebound_window_seconds",
     kind="histogram",
     unit="seconds",
-    help="Length of closed rebound windows in the agent's time, censored ones left out.",
+    help="Length of closed rebound windows in the agent's time, censored and provisional ones left out.",
     source="ours (window detection)",
     labels=(*GROUP, "perturbation"),
     buckets=SECOND_BUCKETS,
@@ -137,7 +171,7 @@ CHANNEL_COST = ReadMetric[WindowReading](
     name="springback_channel_recovery_cost_total",
     kind="counter",
     unit="1",
-    help="Recovery cost of closed, uncensored windows computed with one channel alone.",
+    help="Recovery cost of closed windows computed with one channel alone, censored and provisional ones left out.",
     source="equation 3 with g^u/sqrt(3) in place of g^rec (ours)",
     labels=(*GROUP, "channel"),
     rows=lambda window: [(getattr(window.costs, channel), channel) for channel in CHANNELS],
@@ -146,7 +180,7 @@ LOST_CYCLES = ReadMetric[WindowReading](
     name="springback_lost_cycles_total",
     kind="counter",
     unit="cycles",
-    help="Decision cycles lost in closed, uncensored windows; a window that gained some counts 0.",
+    help="Decision cycles lost in closed windows, not censored or provisional ones; one that gained some counts 0.",
     source="ours (delay detector)",
     labels=GROUP,
     rows=lambda window: [(max(window.lost_cycles, 0.0),)],
@@ -206,7 +240,7 @@ FRAMES_BEHIND = MetricSpec(
     labels=("partition",),
 )
 METRICS_OF_EPISODES: tuple[ReadMetric[EpisodeSummary], ...] = (EPISODE_COST, STABILITY_LOSS)
-"""Those that take in each episode at its end; censored ones are left out."""
+"""Those that take in each episode at its end; censored and provisional ones are left out."""
 
 METRICS_OF_WINDOWS: tuple[ReadMetric[WindowReading], ...] = (
     WINDOW_COST,
@@ -215,7 +249,7 @@ METRICS_OF_WINDOWS: tuple[ReadMetric[WindowReading], ...] = (
     CHANNEL_COST,
     LOST_CYCLES,
 )
-"""Those that take in each window at its close; censored ones are left out."""
+"""Those that take in each window at its close; censored and provisional ones are left out."""
 
 METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     STEPS,
@@ -223,10 +257,14 @@ METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     UNSCORED_SHARE,
     EPISODES_BEGUN,
     EPISODES,
+    INTERRUPTIONS,
+    EPISODES_WITH_GAP,
+    EPISODES_JOINED,
     EPISODE_COST,
     STABILITY_LOSS,
     WINDOWS_OPENED,
     WINDOWS,
+    PROVISIONAL_WINDOWS,
     OPEN_WINDOWS,
     WINDOW_COST,
     WINDOW_STEPS,

@@ -1,22 +1,14 @@
-"""The metrics of whole families: stability, stress response, contract and navigation safety. Part of the catalogue.
+"""The metrics of whole families: stability, learning, outcome and navigation safety. Part of the catalogue.
 
 Each comes from the latest reading of a family, method and version, and says how it is read. A figure that is not known
 has no series.
 """
 
-from typing import get_args
-
-from msgspec import structs
-
 from springback.stream_processors.metrics.spec import GROUP, ReadMetric
-from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, StressMargin
+from springback.stream_processors.metrics.stress import STRESS_METRICS
+from springback.stream_processors.resilience.readings import FamilyReading
 
 _BY_ATTACK = (*GROUP, "attack")
-
-
-def _level(margin: StressMargin) -> str:
-    """A stress level as one writes it."""
-    return f"{margin.stress:g}"
 
 
 FAMILY_UPDATED = ReadMetric[FamilyReading](
@@ -73,6 +65,24 @@ BETA_UNPAIRED = ReadMetric[FamilyReading](
     labels=GROUP,
     rows=lambda family: [(family.beta_unpaired,)],
 )
+BETA_DIFFERENCE = ReadMetric[FamilyReading](
+    name="springback_policy_stability_beta_difference",
+    kind="gauge",
+    unit="1",
+    help="Change of stability loss of the pair that gives beta. Within the repeatability it says nothing.",
+    source="ours, of equation 6",
+    labels=GROUP,
+    rows=lambda family: [(family.beta_difference,)],
+)
+REPEATABILITY = ReadMetric[FamilyReading](
+    name="springback_policy_stability_repeatability",
+    kind="gauge",
+    unit="1",
+    help="Run-to-run noise: the 0.95 quantile of the difference of stability loss between clean runs of one task.",
+    source="ours",
+    labels=GROUP,
+    rows=lambda family: [(family.stability_repeatability,)],
+)
 STABILITY_PAIRS = ReadMetric[FamilyReading](
     name="springback_stability_pairs_total",
     kind="counter",
@@ -81,6 +91,16 @@ STABILITY_PAIRS = ReadMetric[FamilyReading](
     source="equation 6",
     labels=GROUP,
     rows=lambda family: [(family.pairs,)],
+)
+UNPAIRED = ReadMetric[FamilyReading](
+    name="springback_stability_unpaired_total",
+    kind="counter",
+    unit="episodes",
+    help="Perturbed episodes that are in no pair, by why: beta does not know them.",
+    source="ours",
+    labels=(*GROUP, "why"),
+    rows=lambda family: [(count, why) for why, count in family.unpaired.items()],
+    combine=sum,
 )
 TASKS_LET_GO = ReadMetric[FamilyReading](
     name="springback_stability_tasks_let_go_total",
@@ -91,117 +111,41 @@ TASKS_LET_GO = ReadMetric[FamilyReading](
     labels=GROUP,
     rows=lambda family: [(family.tasks_let_go,)],
 )
-STRESS_CAPACITY = ReadMetric[FamilyReading](
-    name="springback_stress_capacity",
+LEARNING = ReadMetric[FamilyReading](
+    name="springback_family_learning",
     kind="gauge",
     unit="1",
-    help="Largest stress level at which the margin is not negative, 0 where there is none. See its flag.",
-    source="equation 10",
+    help="1 while too few references stand behind its alarm bounds, so that its windows are provisional, else 0.",
+    source="ours (window detection)",
     labels=GROUP,
-    rows=lambda family: [(family.capacity,)],
+    rows=lambda family: [(family.learning,)],
 )
-CAPACITY_FLAG = ReadMetric[FamilyReading](
-    name="springback_stress_capacity_flag",
-    kind="gauge",
-    unit="1",
-    help="1 at the flag that holds: ok, none (no stress level holds) or insufficient (too few episodes); 0 elsewhere.",
-    source="ours",
-    labels=(*GROUP, "flag"),
-    rows=lambda family: [(flag == family.capacity_flag, flag) for flag in get_args(CapacityFlag)],
-)
-FIRST_BREACH = ReadMetric[FamilyReading](
-    name="springback_first_breach_stress",
-    kind="gauge",
-    unit="1",
-    help="Smallest stress level with a negative margin, over the levels with enough episodes.",
-    source="ours, of equation 9",
-    labels=GROUP,
-    rows=lambda family: [(family.first_breach,)],
-)
-STRESS_MARGIN = ReadMetric[FamilyReading](
-    name="springback_stress_margin",
-    kind="gauge",
-    unit="1",
-    help="Margin of graceful extensibility at a stress level, in units of the contract; negative where it is broken.",
-    source="equation 9",
-    labels=(*GROUP, "stress"),
-    rows=lambda family: [(margin.margin, _level(margin)) for margin in family.margins],
-)
-EXTENSIBILITY_RATIO = ReadMetric[FamilyReading](
-    name="springback_extensibility_ratio",
-    kind="gauge",
-    unit="1",
-    help="A quantity against its contract at a stress level; below 1 it breaks it. The lowest make the margin.",
-    source="equation 8",
-    labels=(*GROUP, "stress", "quantity"),
-    rows=lambda family: [
-        (value, _level(margin), quantity)
-        for margin in family.margins
-        for quantity, value in structs.asdict(margin.ratios).items()
-    ],
-)
-STRESS_EPISODES = ReadMetric[FamilyReading](
-    name="springback_stress_level_episodes",
+BOUND_REFERENCES = ReadMetric[FamilyReading](
+    name="springback_bound_references",
     kind="gauge",
     unit="episodes",
-    help="Episodes at a stress level.",
-    source="ours",
-    labels=(*GROUP, "stress"),
-    rows=lambda family: [(margin.episodes, _level(margin)) for margin in family.margins],
+    help="Reference episodes behind the family's alarm bounds, as of its last episode that said so.",
+    source="ours (window detection)",
+    labels=GROUP,
+    rows=lambda family: [(family.bound_references,)],
 )
-STRESS_SUFFICIENT = ReadMetric[FamilyReading](
-    name="springback_stress_level_sufficient",
+BOUND_REFERENCES_NEEDED = ReadMetric[FamilyReading](
+    name="springback_bound_references_needed",
     kind="gauge",
-    unit="1",
-    help="1 where a stress level has episodes enough for its margin to decide anything, else 0.",
-    source="ours",
-    labels=(*GROUP, "stress"),
-    rows=lambda family: [(margin.sufficient, _level(margin)) for margin in family.margins],
+    unit="episodes",
+    help="How many of those end its learning.",
+    source="ours (window detection)",
+    labels=GROUP,
+    rows=lambda family: [(family.bound_references_needed,)],
 )
-CONTRACT_THRESHOLD = ReadMetric[FamilyReading](
-    name="springback_contract_threshold",
-    kind="gauge",
-    unit="1",
-    help="What the family is held to: the least progress and propositions, the most recovery cost, loss and violation.",
-    source="equation 7",
-    labels=(*GROUP, "quantity"),
-    rows=lambda family: [(value, quantity) for quantity, value in structs.asdict(family.thresholds).items()],
-)
-CONTRACT_VIOLATIONS = ReadMetric[FamilyReading](
-    name="springback_contract_violations_total",
+PROVISIONAL_EPISODES = ReadMetric[FamilyReading](
+    name="springback_provisional_episodes_total",
     kind="counter",
     unit="episodes",
-    help="Episodes that broke the contract.",
-    source="equation 7",
+    help="Episodes that ended while their family was learning: they count in no alert, capacity or comparison.",
+    source="ours (window detection)",
     labels=GROUP,
-    rows=lambda family: [(family.violations,)],
-)
-LIVE_STRESS = ReadMetric[FamilyReading](
-    name="springback_live_stress",
-    kind="gauge",
-    unit="1",
-    help="The 0.9 quantile of stress over the family's active episodes.",
-    source="ours",
-    labels=GROUP,
-    rows=lambda family: [(family.live_stress,)],
-)
-IN_STRESS_BREACH = ReadMetric[FamilyReading](
-    name="springback_in_stress_breach",
-    kind="gauge",
-    unit="1",
-    help="1 while live stress is beyond the stress capacity, else 0. With hysteresis.",
-    source="ours",
-    labels=GROUP,
-    rows=lambda family: [(family.in_breach,)],
-)
-STRESS_BREACHES = ReadMetric[FamilyReading](
-    name="springback_stress_breaches_total",
-    kind="counter",
-    unit="breaches",
-    help="Times that live stress went beyond the stress capacity.",
-    source="ours",
-    labels=GROUP,
-    rows=lambda family: [(family.breaches,)],
+    rows=lambda family: [(family.provisional_episodes,)],
 )
 SUCCESS_RATIO = ReadMetric[FamilyReading](
     name="springback_family_success_ratio",
@@ -256,27 +200,23 @@ FAMILY_METRICS: tuple[ReadMetric[FamilyReading], ...] = (
     BETA_UPPER,
     BETA_BY_PERTURBATION,
     BETA_UNPAIRED,
+    BETA_DIFFERENCE,
+    REPEATABILITY,
     STABILITY_PAIRS,
+    UNPAIRED,
     TASKS_LET_GO,
-    STRESS_CAPACITY,
-    CAPACITY_FLAG,
-    FIRST_BREACH,
-    STRESS_MARGIN,
-    EXTENSIBILITY_RATIO,
-    STRESS_EPISODES,
-    STRESS_SUFFICIENT,
-    CONTRACT_THRESHOLD,
-    CONTRACT_VIOLATIONS,
-    LIVE_STRESS,
-    IN_STRESS_BREACH,
-    STRESS_BREACHES,
+    *STRESS_METRICS,
+    LEARNING,
+    BOUND_REFERENCES,
+    BOUND_REFERENCES_NEEDED,
+    PROVISIONAL_EPISODES,
     SUCCESS_RATIO,
     COMPLETION_RATIO,
     MEAN_STEPS,
     MEAN_COST,
     MEAN_STABILITY_LOSS,
 )
-"""Every metric above, in the order of the page."""
+"""Those of a family's latest reading, in the order of the page."""
 
 NAVIGATION_EPISODES = ReadMetric[FamilyReading](
     name="springback_navigation_episodes",

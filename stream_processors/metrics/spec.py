@@ -8,6 +8,7 @@ from typing import Generic, Literal, TypeVar, get_args
 
 import msgspec
 
+from springback.stream_processors.metrics.glossary import LEVEL_STATES, LIVE_STATES
 from springback.stream_processors.resilience.readings import CapacityFlag, ExtensibilityRatios, Outcome, WindowCause
 
 MetricKind = Literal["counter", "gauge", "histogram", "info"]
@@ -20,6 +21,12 @@ AgentStateName = Literal["calm", "rebound", "stalled", "stale", "silent", "ended
 AGENT_STATES: tuple[AgentStateName, ...] = get_args(AgentStateName)
 """What state an agent may be in. `sinks/fleet/agent_state.py` decides it."""
 
+WINDOW_STATES = ("recovered", "unrecovered", "censored")
+"""How a rebound window may have closed."""
+
+UNPAIRED_REASONS = ("no_twin", "twin_unmeasured", "other_version", "let_go", "no_magnitude")
+"""Why a perturbed episode may be in no pair."""
+
 CHANNELS = ("cognitive", "physical", "debt")
 """The channels, in the order of `EpisodeStatus.intensity_by_channel`."""
 
@@ -28,12 +35,14 @@ OTHER = "other"
 
 CLOSED_LABELS: Mapping[str, frozenset[str]] = {
     "outcome": frozenset(get_args(Outcome)),
-    "state": frozenset({"recovered", "unrecovered", "censored", *AGENT_STATES}),
+    "state": frozenset({*WINDOW_STATES, *AGENT_STATES, *LEVEL_STATES, *LIVE_STATES}),
     "cause": frozenset(get_args(WindowCause)),
     "perturbation": frozenset({"none", "physical", "semantic", "object_state"}),
     "channel": frozenset(CHANNELS),
     "quantity": frozenset(ExtensibilityRatios.__struct_fields__),
     "flag": frozenset(get_args(CapacityFlag)),
+    "declared": frozenset({"yes", "no"}),
+    "why": frozenset(UNPAIRED_REASONS),
     "kind": frozenset({"window", "begun", "episode", "status", "family", "dead_letter"}),
     "bound": frozenset({"group", "reason", "stress", "attack"}),
 }
@@ -56,7 +65,8 @@ class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One exported metric.
 
     `unit` is for the reader (`1` is a pure number). `buckets` are a histogram's upper bounds, without infinity.
-    `source` names the equation or section of the definition that the figure follows, or says that it is ours.
+    `source` names the equation or section of the definition that the figure follows, or says that it is ours. `states`
+    are the values of the label `state`, where it has that label.
     """
 
     name: str
@@ -66,6 +76,7 @@ class MetricSpec(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    states: tuple[str, ...] = ()
 
 
 R = TypeVar("R")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from springback.stream_processors.resilience.readings import EpisodeTraits
+from springback.stream_processors.resilience.readings import EpisodeTraits, OpenWindow
 from tests.sinks.fleet.agent_page import AgentPage
 
 Make = Callable[..., Any]
@@ -43,6 +43,27 @@ def test_the_oldest_open_window_says_when_it_departed_by_the_brokers_clock(
     page.after(window())
     assert page.agents("agent_window_departed_timestamp_seconds") == {}
     assert page.states() == {"robot-7": "calm"}
+
+
+def test_a_provisional_window_is_shown_and_has_no_departure_that_an_alert_could_go_by(
+    status: Make, running: Make, window: Make
+) -> None:
+    learning = window(state="open", departure_time_s=980.0, provisional=True)
+    page = AgentPage().after(learning, status(episodes=(running(), running(episode="2"))))
+    assert page.states() == {"robot-7": "rebound"}
+    assert page.agents("agent_in_rebound") == {"robot-7": 1}
+    assert page.agents("agent_window_departed_timestamp_seconds") == {}
+    page.after(window(episode="2", state="open", departure_time_s=990.0))
+    assert page.agents("agent_window_departed_timestamp_seconds") == {"robot-7": 990}
+
+
+def test_a_provisional_window_that_a_status_alone_tells_of_counts_no_more(status: Make, running: Make) -> None:
+    told = OpenWindow(
+        number=0, cause="delay", departure_step=2, departure_time_s=980.0, recovery_cost=0.5, provisional=True
+    )
+    page = AgentPage().after(status(episodes=(running(window=told),)))
+    assert page.agents("agent_in_rebound") == {"robot-7": 1}
+    assert page.agents("agent_window_departed_timestamp_seconds") == {}
 
 
 def traits(version: str) -> EpisodeTraits:

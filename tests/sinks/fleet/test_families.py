@@ -16,6 +16,7 @@ from springback.stream_processors.resilience.readings import (
     ContractThresholds,
     ExtensibilityRatios,
     FamilyReading,
+    LevelFigures,
     NavigationScores,
     StressMargin,
     decode_reading,
@@ -57,7 +58,7 @@ class Families:
             sample.labels["family"]
             for metric in self.registry.collect()
             for sample in metric.samples
-            if sample.name == "springback_in_stress_breach"
+            if sample.name == "springback_contract_violated"
         )
 
     def folded(self) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -73,18 +74,27 @@ def test_every_figure_of_a_family_is_shown(family: Make) -> None:
     page = Families().after(family())
     figures = {
         "family_updated_timestamp_seconds": 1000,
-        "family_episodes_total": 42,
+        "family_episodes_total": 48,
         "policy_stability_beta": 3.5,
         "policy_stability_beta_p95": 3,
         "policy_stability_beta_unpaired": 4,
+        "policy_stability_beta_difference": 0.7,
+        "policy_stability_repeatability": 0.5,
         "stability_pairs_total": 17,
         "stability_tasks_let_go_total": 2,
+        "dependable_capacity": 0,
+        "tested_up_to_stress": 0.2,
         "stress_capacity": 0,
         "first_breach_stress": 0.2,
         "contract_violations_total": 9,
+        "contract_violated": 1,
+        "contract_violated_times_total": 1,
         "live_stress": 0.2,
-        "in_stress_breach": 1,
         "stress_breaches_total": 3,
+        "family_learning": 0,
+        "bound_references": 24,
+        "bound_references_needed": 20,
+        "provisional_episodes_total": 7,
         "family_success_ratio": 0.75,
         "family_completion_ratio": 0.875,
         "family_mean_steps": 31.5,
@@ -93,17 +103,68 @@ def test_every_figure_of_a_family_is_shown(family: Make) -> None:
     }
     assert {name: page(name, **GROUP) for name in figures} == figures
     assert page.of("policy_stability_beta_by_perturbation") == {"physical": 3.5, "semantic": 2}
+    assert page.of("stability_unpaired_total") == {"no_twin": 4, "other_version": 3}
     assert page.of("stress_capacity_flag") == {"ok": 1, "open": 0, "none": 0, "insufficient": 0}
+    assert page.of("stress_state") == {"within": 0, "untested": 0, "breach": 1, "none_declared": 0}
+    assert page.of("active_episodes") == {"yes": 3, "no": 2}
     assert page.of("contract_threshold") == {"progress": 0.5, "propositions": 0.5, "recovery": 10, "safety": 5}
 
 
 def test_the_response_to_stress_is_shown_by_level(family: Make) -> None:
     page = Families().after(family())
-    assert page.of("stress_margin") == {"0": 0.5, "0.2": -0.25}
-    assert page.of("stress_level_episodes") == {"0": 30, "0.2": 12, "0.4": 0}
-    assert page.of("stress_level_sufficient") == {"0": 1, "0.2": 1, "0.4": 0}
+    assert page.of("stress_margin") == {"0": 0.375, "0.2": -0.5, "undeclared": 0.375}
+    assert page.of("stress_favourable_margin") == {"0": 0.5, "0.2": -0.25, "undeclared": 0.5}
+    assert page.of("stress_level_episodes") == {"0": 30, "0.2": 12, "0.4": 0, "undeclared": 6}
+    states = {label for label, value in page.of("stress_level_state").items() if value}
+    assert states == {"0/kept", "0.2/broken", "0.4/insufficient", "undeclared/kept"}
+    assert len(page.of("stress_level_state")) == 4 * 4
+    assert page.of("contract_violation_ratio") == {"0": 1 / 30, "0.2": 8 / 12, "undeclared": 0}
+    assert page.of("contract_violation_ratio_low") == {"0": 0.0059, "0.2": 0.3906, "undeclared": 0}
+    assert page.of("contract_violation_ratio_high") == {"0": 0.1667, "0.2": 0.8619, "undeclared": 0.3903}
     assert page("extensibility_ratio", **GROUP, stress="0.2", quantity="recovery") == 0.75
     assert page("extensibility_ratio", **GROUP, stress="0.2", quantity="stability") is None
+
+
+def test_undeclared_stress_is_not_0(family: Make) -> None:
+    """Situation 4: robots that declare no stress. Nothing is said of a live stress, and nothing of level 0."""
+    failed = LevelFigures(
+        episodes=20,
+        margin=-1.0,
+        favourable_margin=-1.0,
+        state="broken",
+        violations=20,
+        violation_low=0.8389,
+        violation_high=1.0,
+        ratios=ExtensibilityRatios(progress=0.0, propositions=0.0),
+    )
+    field = family(
+        margins=(),
+        undeclared=failed,
+        live_stress=None,
+        stress_state=None,
+        active_episodes=3,
+        active_undeclared=3,
+        capacity=None,
+        capacity_flag="insufficient",
+        dependable=None,
+        tested_up_to=None,
+    )
+    page = Families().after(field)
+    assert page("live_stress", **GROUP) is None
+    assert page.of("stress_state") == {"within": 0, "untested": 0, "breach": 0, "none_declared": 1}
+    assert page.of("active_episodes") == {"yes": 0, "no": 3}
+    assert page.of("stress_margin") == {"undeclared": -1}
+    assert page.of("contract_violation_ratio_low") == {"undeclared": 0.8389}
+    assert page("contract_violated", **GROUP) == 1
+
+
+def test_a_family_is_learning_until_enough_references_stand_behind_its_bounds(family: Make) -> None:
+    """Situation 10: with ten references the windows of clean episodes count for nothing."""
+    page = Families()
+    assert page.after(family(sequence=1, bound_references=19))("family_learning", **GROUP) == 1
+    assert page.after(family(sequence=2, bound_references=20))("family_learning", **GROUP) == 0
+    assert page.after(family(sequence=3, bound_references=None))("family_learning", **GROUP) == 1
+    assert page("bound_references", **GROUP) is None
 
 
 def test_a_level_is_labelled_as_one_writes_it(family: Make) -> None:
@@ -112,7 +173,7 @@ def test_a_level_is_labelled_as_one_writes_it(family: Make) -> None:
         StressMargin(stress=stress, episodes=5, margin=0.0, state="kept", ratios=ratios)
         for stress in (0.0, 0.1 + 0.2, 3 * 0.2, 1.0)
     )
-    assert [*Families().after(family(margins=margins)).of("stress_margin")] == ["0", "0.3", "0.6", "1"]
+    assert [*Families().after(family(margins=margins, undeclared=None)).of("stress_margin")] == ["0", "0.3", "0.6", "1"]
 
 
 def test_navigation_is_shown_by_attack(family: Make) -> None:
@@ -130,6 +191,9 @@ def test_what_is_unknown_has_no_series(family: Make) -> None:
             ("success_rate", "completion", "mean_steps", "recovery_cost_mean", "stability_loss_mean", "beta"), None
         ),
         **dict.fromkeys(("beta_p95", "beta_unpaired", "capacity", "first_breach", "live_stress"), None),
+        **dict.fromkeys(("beta_difference", "stability_repeatability", "dependable", "tested_up_to"), None),
+        **dict.fromkeys(("undeclared", "bound_references", "bound_references_needed"), None),
+        unpaired={},
         beta_by_kind={},
         capacity_flag="insufficient",
         margins=(),
@@ -149,15 +213,20 @@ def test_what_is_unknown_has_no_series(family: Make) -> None:
         "stress_capacity_flag",
         "contract_threshold",
         "contract_violations_total",
-        "in_stress_breach",
+        "contract_violated",
+        "contract_violated_times_total",
+        "active_episodes",
+        "stress_state",
         "stress_breaches_total",
+        "family_learning",
+        "provisional_episodes_total",
     }
     assert page.of("stress_capacity_flag") == {"ok": 0, "open": 0, "none": 0, "insufficient": 1}
-    assert page("in_stress_breach", **GROUP) == 0
+    assert page.of("stress_state") == {"within": 1, "untested": 0, "breach": 0, "none_declared": 0}
 
 
 def test_a_figure_that_is_known_no_longer_goes(family: Make) -> None:
-    page = Families().after(family(), family(sequence=43, live_stress=None, margins=(), navigation={}))
+    page = Families().after(family(), family(sequence=43, live_stress=None, margins=(), undeclared=None, navigation={}))
     assert page("live_stress", **GROUP) is None
     assert page.of("stress_margin") == page.of("navigation_episodes") == {}
 
@@ -166,6 +235,13 @@ def test_no_capacity_is_a_capacity_of_nothing_and_a_flag(family: Make) -> None:
     page = Families().after(family(capacity=0.0, capacity_flag="none"))
     assert page("stress_capacity", **GROUP) == 0
     assert page.of("stress_capacity_flag") == {"ok": 0, "open": 0, "none": 1, "insufficient": 0}
+
+
+def test_a_capacity_that_is_only_as_much_as_was_tested_says_so(family: Make) -> None:
+    """Situation 2: while only clean episodes run, lambda* 0.0 is at least that much, and not all."""
+    page = Families().after(family(capacity=0.0, capacity_flag="open", dependable=0.0, tested_up_to=0.0))
+    assert page.of("stress_capacity_flag") == {"ok": 0, "open": 1, "none": 0, "insufficient": 0}
+    assert (page("dependable_capacity", **GROUP), page("tested_up_to_stress", **GROUP)) == (0, 0)
 
 
 def test_a_worker_that_lost_its_state_is_believed_when_it_counts_anew(family: Make) -> None:
@@ -241,7 +317,8 @@ def test_stress_levels_and_attacks_are_bounded(family: Make) -> None:
     together = {"all": NavigationScores(episodes=many), "other": NavigationScores(episodes=9)}
     page = Families().after(family(margins=margins, navigation={**navigation, **together}))
     assert list(page.of("stress_margin"))[:2] == ["0.001", "0.002"]
-    assert len(page.of("stress_margin")) == STRESS_LEVELS
+    assert len(page.of("stress_margin")) == STRESS_LEVELS + 1
+    assert list(page.of("stress_margin"))[-1] == "undeclared"
     assert page.of("navigation_episodes") == {
         **{f"attack-{number:04}": 1 for number in range(ATTACKS)},
         "all": many,
@@ -262,7 +339,7 @@ def test_a_value_that_is_not_finite_is_refused_once_and_has_no_series(family: Ma
         StressMargin(stress=value, episodes=5, margin=1.0, state="kept", ratios=ExtensibilityRatios()),
         StressMargin(stress=0.2, episodes=5, margin=value, state="kept", ratios=ExtensibilityRatios()),
     )
-    page = Families().after(family(beta=value, updated_s=value, margins=margins))
+    page = Families().after(family(beta=value, updated_s=value, margins=margins, undeclared=None))
     for _ in range(3):
         assert page("policy_stability_beta", **GROUP) is None
         assert page("family_updated_timestamp_seconds", **GROUP) is None

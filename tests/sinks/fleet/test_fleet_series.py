@@ -309,3 +309,30 @@ def _mixed(topics: Iterable[Sequence[Reading]], data: st.DataObject) -> list[Rea
     while left := [queue for queue in queues if queue]:
         mixed.append(left[data.draw(st.integers(0, len(left) - 1))].pop(0))
     return mixed
+
+
+def test_a_family_that_is_learning_shows_its_windows_and_no_cost(window: Make, summary: Make) -> None:
+    """Situation 10: what is provisional is counted apart, and enters nothing that an alert rests on."""
+    page = Page().after(
+        window(provisional=True), window(number=1), summary(provisional=True), summary(episode="2", recovery_cost=3.0)
+    )
+    assert page("rebound_windows_total", **CALM, cause="effort", state="recovered") == 2
+    assert page("provisional_rebound_windows_total", **GROUP) == 1
+    assert page("rebound_window_recovery_cost_count", **CALM) == 1
+    assert page("rebound_window_steps_count", **CALM) == page("rebound_window_seconds_count", **CALM) == 1
+    assert page("channel_recovery_cost_total", **GROUP, channel="physical") == 1.0
+    assert page("lost_cycles_total", **GROUP) == 2.5
+    assert page("episodes_total", **CALM, outcome="success") == 2
+    assert page("episode_recovery_cost_count", **CALM) == 1
+    assert page("episode_recovery_cost_sum", **CALM) == 3
+
+
+def test_interruptions_gaps_and_episodes_that_were_joined_are_counted(summary: Make) -> None:
+    """Situation 9: a pause of an hour is one interruption, not a cost of 577."""
+    page = Page().after(
+        summary(episode="1", interruptions=2, gap=True),
+        summary(episode="2", interruptions=1, joined=True),
+        summary(episode="3"),
+    )
+    assert page("interruptions_total", **GROUP) == 3
+    assert page("episodes_with_gap_total", **GROUP) == page("episodes_joined_total", **GROUP) == 1

@@ -1,5 +1,6 @@
 """Marks get into Grafana once each, over restarts, repetitions and refusals, and no faster than they may."""
 
+import functools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -129,6 +130,26 @@ def test_old_windows_are_left_out(bench: Bench, window: Callable[..., WindowRead
     assert bench.stub.requests == []
 
 
+@pytest.fixture
+def family(family: Callable[..., FamilyReading]) -> Callable[..., FamilyReading]:
+    """What is known of navigation, whose contract was never violated."""
+    return functools.partial(family, contract_violated=False, contract_violations=0)
+
+
+def test_a_breach_and_a_violated_contract_are_marked_each_for_itself(
+    bench: Bench, family: Callable[..., FamilyReading]
+) -> None:
+    both = {"stress_state": "breach", "breaches": 1, "contract_violated": True, "contract_violations": 1}
+    bench.deliver(family(sequence=1, updated_s=NOW_S, **both))
+    bench.deliver(family(sequence=2, updated_s=NOW_S + 60, **(both | {"stress_state": "within"})))
+    assert sorted(bench.shown()) == [(NOW_S, NOW_S, True), (NOW_S, NOW_S + 60, False)]
+    bench.sink = bench.fresh_sink()
+    bench.deliver(
+        family(sequence=3, updated_s=NOW_S + 90, **(both | {"stress_state": None, "contract_violated": False}))
+    )
+    assert sorted(bench.shown()) == [(NOW_S, NOW_S + 60, False), (NOW_S, NOW_S + 90, False)]
+
+
 def test_a_breach_from_its_beginning_to_its_end(bench: Bench, family: Callable[..., FamilyReading]) -> None:
     bench.deliver(family(sequence=1, stress_state="breach", breaches=1, updated_s=NOW_S))
     bench.deliver(family(sequence=2, stress_state="breach", breaches=1, updated_s=NOW_S + 5))
@@ -161,11 +182,11 @@ def test_grafana_is_asked_no_faster_than_it_may(bench: Bench, window: Callable[.
     for number in range(10):
         bench.sink.write(window(number=number, departure_time_s=NOW_S, reentry_time_s=NOW_S + 1))
 
-    with pytest.raises(SinkUnavailableError, match="7 marks wait, because Grafana is asked at most 2 times a second"):
+    with pytest.raises(SinkUnavailableError, match="8 marks wait, because Grafana is asked at most 2 times a second"):
         bench.sink.flush()
-    assert len(bench.stub.requests) == 5  # two of them to learn what is there
+    assert len(bench.stub.requests) == 5  # three of them to learn what is there
     bench.passed_s += 2.0
-    with pytest.raises(SinkUnavailableError, match="3 marks wait"):
+    with pytest.raises(SinkUnavailableError, match="4 marks wait"):
         bench.sink.flush()
     bench.passed_s += 60.0
     bench.sink.flush()

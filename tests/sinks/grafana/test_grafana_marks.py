@@ -9,14 +9,23 @@ from hypothesis import strategies as st
 
 from springback.sinks.grafana.annotations_sink import (
     BREACH_TAG,
+    CONTRACT_TAG,
     OPEN_TAG,
+    PROVISIONAL_TAG,
     WINDOW_TAG,
     agent_tag,
     breach_mark,
+    contract_mark,
     identity_of,
     window_mark,
 )
-from springback.stream_processors.resilience.readings import EpisodeTraits, FamilyReading, WindowReading
+from springback.stream_processors.resilience.readings import (
+    EpisodeTraits,
+    ExtensibilityRatios,
+    FamilyReading,
+    LevelFigures,
+    WindowReading,
+)
 from tests.reading_builders import window_reading
 
 IDS = st.text(st.characters(codec=None, exclude_categories=()), max_size=200) | st.sampled_from(
@@ -56,7 +65,9 @@ def test_opened_and_closed_are_one_mark(window: Callable[..., WindowReading]) ->
 
 
 def test_a_breach_while_it_lasts_and_when_it_is_over(family: Callable[..., FamilyReading]) -> None:
-    begun = breach_mark(family(stress_state="breach", breaches=3, capacity=0.4, live_stress=0.8, updated_s=1000.0))
+    begun = breach_mark(
+        family(stress_state="breach", breaches=3, dependable=0.4, tested_up_to=0.8, live_stress=0.8, updated_s=1000.0)
+    )
     over = breach_mark(family(stress_state="within", breaches=3, updated_s=1060.0))
 
     assert begun is not None
@@ -65,8 +76,49 @@ def test_a_breach_while_it_lasts_and_when_it_is_over(family: Callable[..., Famil
     assert (begun.start_ms, begun.end_ms) == (1_000_000, None)
     assert (over.start_ms, over.end_ms) == (None, 1_060_000)
     assert begun.tags[:3] == (BREACH_TAG, begun.identity, OPEN_TAG)
-    assert begun.text == "navigation / default / 0: live stress 0.80 is beyond what holds (0.40)."
+    assert begun.text == (
+        "navigation / default / 0: in breach at live stress 0.8: a level at or below it is broken. "
+        "Dependable capacity: 0.4."
+    )
+    assert over.text == "navigation / default / 0: stress breach 3 is over."
     assert breach_mark(family(stress_state="within", breaches=0)) is None
+
+
+def test_a_violated_contract_names_the_level_and_says_nothing_of_a_stress_that_nobody_declared(
+    family: Callable[..., FamilyReading],
+) -> None:
+    begun = contract_mark(family(updated_s=1000.0))
+    over = contract_mark(family(contract_violated=False, updated_s=1060.0))
+
+    assert begun is not None
+    assert over is not None
+    assert begun.identity == over.identity != (breach_mark(family(breaches=1)) or begun).identity
+    assert (begun.start_ms, begun.end_ms, over.end_ms) == (1_000_000, None, 1_060_000)
+    assert begun.tags[:3] == (CONTRACT_TAG, begun.identity, OPEN_TAG)
+    assert begun.text == (
+        "navigation / default / 0: contract violated: under stress 0.2 8 of 12 (39 to 86 %) episodes broke it."
+    )
+    failed = LevelFigures(
+        episodes=20,
+        margin=-1.0,
+        state="broken",
+        ratios=ExtensibilityRatios(),
+        violations=20,
+        violation_low=0.8389,
+        violation_high=1.0,
+    )
+    field = contract_mark(family(live_stress=None, stress_state=None, margins=(), undeclared=failed))
+    assert field is not None
+    assert field.text.endswith("contract violated: under undeclared stress 20 of 20 (84 to 100 %) episodes broke it.")
+    assert contract_mark(family(contract_violated=False, contract_violations=0)) is None
+
+
+def test_a_provisional_window_says_so(window: Callable[..., WindowReading]) -> None:
+    mark = window_mark(window(provisional=True))
+
+    assert PROVISIONAL_TAG in mark.tags
+    assert mark.text.startswith("robot-7: provisional rebound window, recovered (effort).")
+    assert PROVISIONAL_TAG not in window_mark(window()).tags
 
 
 @given(agent=IDS, family=IDS, task=IDS)

@@ -1,7 +1,7 @@
 import re
 from typing import Any
 
-from springback.stream_processors.metrics import agents, catalogue, exporter, families
+from springback.stream_processors.metrics import agents, catalogue, exporter, families, stress
 from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
 from springback.stream_processors.metrics.spec import CLOSED_LABELS, MetricSpec, ReadMetric
 from springback.stream_processors.resilience.readings import (
@@ -46,6 +46,12 @@ def test_labels_are_known_and_never_an_episode_or_a_step() -> None:
     assert not used & {"episode", "step", "session", "task"}
 
 
+def test_a_metric_by_state_says_which_states_there_are() -> None:
+    by_state = [spec for spec in METRIC_CATALOGUE if "state" in spec.labels]
+    assert by_state == [spec for spec in METRIC_CATALOGUE if spec.states]
+    assert {state for spec in by_state for state in spec.states} == CLOSED_LABELS["state"]
+
+
 def test_histograms_alone_have_buckets_and_they_rise() -> None:
     for spec in METRIC_CATALOGUE:
         assert bool(spec.buckets) == (spec.kind == "histogram")
@@ -53,7 +59,7 @@ def test_histograms_alone_have_buckets_and_they_rise() -> None:
 
 
 def test_every_metric_of_the_modules_is_in_the_catalogue() -> None:
-    for module in (catalogue, agents, families, exporter):
+    for module in (catalogue, agents, families, stress, exporter):
         declared = [value for value in vars(module).values() if isinstance(value, MetricSpec)]
         assert all(spec in METRIC_CATALOGUE for spec in declared)
 

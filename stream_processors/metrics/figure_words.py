@@ -1,0 +1,187 @@
+"""Figures of a family put in words that say no more than is known: the same on every page, table, mark and report.
+
+A capacity is only as good as the stress that was tried, so where nothing higher was tested it reads "at least":
+
+>>> capacity_text(0.0, "open"), capacity_text(0.4, "ok")
+('at least 0.0; not tested above', '0.4')
+>>> capacity_text(0.0, "none"), capacity_text(None, "insufficient")
+('none', 'not known')
+
+What each word means is in `glossary`. Source: ours.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from springback.stream_processors.metrics.glossary import NOTHING_DECLARED, LiveState
+from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, LevelFigures, StressState
+
+UNDECLARED = "undeclared"
+"""What stands in the place of a stress that nobody declared: in text, and as the label of the level."""
+
+NOT_KNOWN = "not known"
+NOT_TESTED_ABOVE = "not tested above"
+_LARGEST_STRESS = 1.0
+
+
+class CapacityFigures(Protocol):
+    """What is known of a group's capacity: a `FamilyReading` has it, and so has its form in JSON."""
+
+    @property
+    def capacity(self) -> float | None:
+        """λ*."""
+
+    @property
+    def capacity_flag(self) -> CapacityFlag:
+        """What λ* rests on."""
+
+    @property
+    def dependable(self) -> float | None:
+        """The largest stress up to which every sufficient level is kept."""
+
+    @property
+    def tested_up_to(self) -> float | None:
+        """The largest sufficient level."""
+
+    @property
+    def first_breach(self) -> float | None:
+        """The smallest sufficient level with a negative margin."""
+
+
+def stress_text(stress: float | None) -> str:
+    """A stress, or that nobody declared one.
+
+    >>> stress_text(0.4), stress_text(0.25), stress_text(None)
+    ('0.4', '0.25', 'undeclared')
+    """
+    if stress is None:
+        return UNDECLARED
+    return f"{stress:.1f}" if round(stress, 1) == round(stress, 6) else f"{stress:.3g}"
+
+
+def capacity_text(capacity: float | None, flag: CapacityFlag) -> str:
+    """λ* with what it rests on."""
+    if capacity is None:
+        return NOT_KNOWN
+    if flag == "none":
+        return "none"
+    return f"at least {stress_text(capacity)}; {NOT_TESTED_ABOVE}" if flag == "open" else stress_text(capacity)
+
+
+def dependable_text(figures: CapacityFigures) -> str:
+    """The dependable capacity, and whether more was tried."""
+    if figures.tested_up_to is None:
+        return NOT_KNOWN
+    if figures.dependable is None:
+        return "none"
+    if figures.dependable >= figures.tested_up_to and figures.tested_up_to < _LARGEST_STRESS:
+        return f"at least {stress_text(figures.dependable)}; {NOT_TESTED_ABOVE}"
+    return stress_text(figures.dependable)
+
+
+def capacity_sentence(figures: CapacityFigures) -> str:
+    """What the levels show, in a sentence or two."""
+    tested, dependable, broken = figures.tested_up_to, figures.dependable, figures.first_breach
+    if tested is None:
+        return "Too few episodes at any declared stress to say what it withstands."
+    if dependable is None:
+        told = "Not even its lowest tested level is kept"
+    elif dependable == 0.0:
+        told = "It keeps its contract without stress"
+    else:
+        told = f"It keeps its contract at every tested level up to {stress_text(dependable)}"
+    if broken is not None:
+        told += f"; the first with a negative margin is {stress_text(broken)}"
+    if tested < _LARGEST_STRESS:
+        return f"{told}. Nothing above {stress_text(tested)} is tested."
+    return f"{told}."
+
+
+def live_state(state: StressState | None) -> LiveState:
+    """The state, with a name of its own for where no declared stress runs: the value of a label."""
+    return "none_declared" if state is None else state
+
+
+def stress_state_text(state: StressState | None, undeclared_episodes: int = 0) -> str:
+    """What the live stress is against the levels; where none is declared, how many episodes run undeclared.
+
+    >>> stress_state_text("untested"), stress_state_text(None), stress_state_text(None, 3)
+    ('untested', 'no declared stress running', 'no declared stress running (3 episodes undeclared)')
+    """
+    if state is not None:
+        return state
+    if not undeclared_episodes:
+        return NOTHING_DECLARED
+    return f"{NOTHING_DECLARED} ({undeclared_episodes} episode{'' if undeclared_episodes == 1 else 's'} undeclared)"
+
+
+def violation_text(level: LevelFigures) -> str:
+    """How many of a level's episodes broke the contract, and the interval of their share.
+
+    >>> from springback.stream_processors.resilience.readings import ExtensibilityRatios
+    >>> level = LevelFigures(episodes=20, margin=None, state="broken", ratios=ExtensibilityRatios(), violations=20,
+    ...     violation_low=0.8389, violation_high=1.0)
+    >>> violation_text(level)
+    '20 of 20 (84 to 100 %)'
+    """
+    told = f"{level.violations:,} of {level.episodes:,}"
+    share = share_text(level)
+    return told if share is None else f"{told} ({share})"
+
+
+def share_text(level: LevelFigures) -> str | None:
+    """The interval of the share of a level's episodes that broke the contract; None where there is none."""
+    if level.violation_low is None or level.violation_high is None:
+        return None
+    return f"{100 * level.violation_low:.0f} to {100 * level.violation_high:.0f} %"
+
+
+class WorstLevel(NamedTuple):
+    """The level whose episodes break the contract most surely; its stress is None where nobody declared one."""
+
+    stress: float | None
+    level: LevelFigures
+
+    @property
+    def sentence(self) -> str:
+        """How many of its episodes did."""
+        under = "undeclared stress" if self.stress is None else f"stress {stress_text(self.stress)}"
+        return f"under {under} {violation_text(self.level)} episodes broke it."
+
+
+def worst_level(family: FamilyReading) -> WorstLevel | None:
+    """The worst of a family's levels, the undeclared one among them; None without an episode."""
+    levels = [WorstLevel(margin.stress, margin) for margin in family.margins if margin.episodes]
+    if family.undeclared is not None and family.undeclared.episodes:
+        levels.append(WorstLevel(None, family.undeclared))
+    return max(levels, key=lambda worst: (worst.level.violation_low or 0.0, worst.level.violations), default=None)
+
+
+def learning_text(references: int | None, needed: int | None) -> str | None:
+    """How far a family has come in learning; None where it is not learning any more, or nothing said so.
+
+    >>> learning_text(12, 20), learning_text(None, 20), learning_text(20, 20), learning_text(None, None)
+    ('learning: 12 of 20', 'learning', None, None)
+    """
+    if needed is None or (references or 0) >= needed:
+        return None
+    return "learning" if references is None else f"learning: {references} of {needed}"
+
+
+def within_noise(difference: float | None, repeatability: float | None) -> bool:
+    """Whether the change of loss behind β is no larger than that between clean runs of one task.
+
+    >>> within_noise(0.5, 0.5), within_noise(0.6, 0.5), within_noise(0.6, None)
+    (True, False, False)
+    """
+    return difference is not None and repeatability is not None and difference <= repeatability
+
+
+def unpaired_text(unpaired: Mapping[str, int]) -> str | None:
+    """How many perturbed episodes are in no pair, and why; None where all are.
+
+    >>> unpaired_text({"no_twin": 4, "let_go": 0, "other_version": 3})
+    '7 unpaired: 4 no twin, 3 other version'
+    """
+    reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in unpaired.items() if count]
+    return f"{sum(unpaired.values()):,} unpaired: {', '.join(reasons)}" if reasons else None

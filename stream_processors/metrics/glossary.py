@@ -1,0 +1,180 @@
+"""The words that pages, reports, alerts and tables use for what is known of a family, with a sentence for each.
+
+They are written once: the live page shows them as tooltips, the report and the terminal as lines, the runbook as a
+table. The numbers in them are the defaults of `AggregateConfig` and `FamilyContract`. Source: ours.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, get_args
+
+from springback.stream_processors.resilience.readings import LevelState
+
+LiveState = Literal["within", "untested", "breach", "none_declared"]
+"""What there is to say of a family's live stress: a `StressState`, or that none which was declared is running."""
+
+LIVE_STATES: tuple[LiveState, ...] = get_args(LiveState)
+LEVEL_STATES: tuple[LevelState, ...] = get_args(LevelState)
+
+NOTHING_DECLARED = "no declared stress running"
+WITHIN_NOISE = "says nothing: within run-to-run noise"
+CONTRACT_VIOLATED = "contract violated"
+
+
+class Word(NamedTuple):
+    """A word, what it is said of, and what it means, in a sentence."""
+
+    word: str
+    of: str
+    meaning: str
+
+
+_WORDS = (
+    Word("kept", "a stress level", "It has enough episodes, and even the worst tenth of them keeps the contract."),
+    Word(
+        "broken",
+        "a stress level",
+        "Even with the most favourable tail that its episodes allow (one-sided 95 %), the contract is not kept.",
+    ),
+    Word(
+        "undecided",
+        "a stress level",
+        "The worst tenth breaks the contract, but by so few episodes that it may be chance: it is neither kept nor "
+        "broken.",
+    ),
+    Word(
+        "insufficient",
+        "a stress level",
+        "It has too few episodes (fewer than 5), or too little of them is measured, to decide anything.",
+    ),
+    Word(
+        "within",
+        "the live stress",
+        "The level of the stress that runs now, or a higher one, has enough episodes and is kept.",
+    ),
+    Word(
+        "untested",
+        "the live stress",
+        "No level at or above the stress that runs now has enough episodes, and none below it is broken: nobody knows.",
+    ),
+    Word("breach", "the live stress", "A level at or below the stress that runs now is broken."),
+    Word(
+        NOTHING_DECLARED,
+        "the live stress",
+        "No episode that declared its stress is running, so there is nothing to hold against the levels; that is not "
+        "the same as within.",
+    ),
+    Word(
+        "live stress",
+        "a family",
+        "The 0.9 quantile of the stress that its running episodes of this method and version declare, put on the grid.",
+    ),
+    Word(
+        "undeclared",
+        "an episode",
+        "Nobody said what stress it ran under, which is not 0: such episodes form a level of their own, which λ* "
+        "leaves out.",
+    ),
+    Word(
+        "dependable capacity",
+        "a family",
+        "The largest stress up to which every level with enough episodes is kept: what one may rely on.",
+    ),
+    Word(
+        "λ*",
+        "a family",
+        "Stress capacity: the largest level whose margin is not negative, whatever the levels below it are.",
+    ),
+    Word(
+        "not tested above",
+        "a capacity",
+        "No higher level has enough episodes: the capacity is at least what is shown, and nothing is known beyond.",
+    ),
+    Word("first breach", "a family", "The smallest level with enough episodes whose margin is negative."),
+    Word(
+        "margin M",
+        "a stress level",
+        "How far its worse episodes are within the contract: the mean of the two smallest ratios to it, less 1; "
+        "negative is outside.",
+    ),
+    Word(
+        "favourable margin M⁺",
+        "a stress level",
+        "The margin with the most favourable quantiles that so few episodes allow (one-sided 95 %): negative, and the "
+        "level is broken.",
+    ),
+    Word(
+        "violation share",
+        "a stress level",
+        "The share of its episodes that broke the contract, with its 95 % interval (Wilson).",
+    ),
+    Word(
+        CONTRACT_VIOLATED,
+        "a family",
+        "At some level, the undeclared one too, more than one episode in ten breaks the contract, and that is not "
+        "chance (95 %).",
+    ),
+    Word(
+        "learning",
+        "a family",
+        "Fewer reference episodes than are needed (20) stand behind its alarm bounds: its windows are provisional.",
+    ),
+    Word(
+        "provisional",
+        "a window or an episode",
+        "Its family was still learning: it is shown, but counts in no alert, no capacity and no comparison.",
+    ),
+    Word(
+        "β",
+        "a family",
+        "Policy stability: the largest change of the stability loss between a clean and a perturbed run of one task, "
+        "by the magnitude of the perturbation.",
+    ),
+    Word(
+        "repeatability",
+        "a family",
+        "How much two clean runs of one task differ in stability loss, in 19 of 20 cases: run-to-run noise.",
+    ),
+    Word(
+        WITHIN_NOISE,
+        "β",
+        "The change of loss behind it is no larger than between two clean runs of one task.",
+    ),
+    Word("unpaired", "a perturbed episode", "It is in no pair, so β does not know it; the reason is counted."),
+    Word("no twin", "an unpaired episode", "No reference episode of its task has been seen."),
+    Word("twin unmeasured", "an unpaired episode", "The reference episode of its task, or it itself, had no loss yet."),
+    Word("other version", "an unpaired episode", "The reference episode of its task is of another method or version."),
+    Word("let go", "an unpaired episode", "It waited for its twin until memory had no more room."),
+    Word("no magnitude", "an unpaired episode", "It said neither magnitude nor stress: there is nothing to divide by."),
+    Word(
+        "interruption",
+        "a cycle",
+        "It lasted ten times as long as is normal, or longer, and counts as ten times: a pause, or a clock that was "
+        "set.",
+    ),
+    Word(
+        "gap", "an episode", "So many steps of it are missing in one place that its course could not be judged there."
+    ),
+    Word("joined", "an episode", "Its beginning was not seen: it is scored, but never a reference."),
+)
+
+GLOSSARY: Mapping[str, Word] = {word.word: word for word in _WORDS}
+"""The words, in the order in which they are explained."""
+
+
+def meaning(word: str) -> str:
+    """What a word means, in one sentence.
+
+    >>> meaning("breach")
+    'A level at or below the stress that runs now is broken.'
+    """
+    return GLOSSARY[word].meaning
+
+
+def glossary_table() -> str:
+    """The words as a table in Markdown."""
+    rows = (f"| *{word.word}* | {word.of} | {word.meaning} |" for word in _WORDS)
+    return "\n".join(("| word | said of | meaning |", "|---|---|---|", *rows))
+
+
+if __name__ == "__main__":
+    print(glossary_table())

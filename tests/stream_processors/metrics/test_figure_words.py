@@ -1,0 +1,104 @@
+"""Figures in words: nothing says more than is known."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from springback.stream_processors.metrics.figure_words import (
+    capacity_sentence,
+    capacity_text,
+    dependable_text,
+    learning_text,
+    stress_state_text,
+    unpaired_text,
+    within_noise,
+)
+from springback.stream_processors.resilience.readings import FamilyReading
+from tests.reading_builders import family_reading
+
+
+def known_up_to(dependable: float | None, tested_up_to: float | None, first_breach: float | None) -> FamilyReading:
+    return family_reading(dependable=dependable, tested_up_to=tested_up_to, first_breach=first_breach)
+
+
+@pytest.mark.parametrize(
+    ("dependable", "tested_up_to", "first_breach", "text", "sentence"),
+    [
+        (None, None, None, "not known", "Too few episodes at any declared stress to say what it withstands."),
+        (
+            *(0.0, 0.0, None, "at least 0.0; not tested above"),
+            "It keeps its contract without stress. Nothing above 0.0 is tested.",
+        ),
+        (
+            *(0.4, 0.4, None, "at least 0.4; not tested above"),
+            "It keeps its contract at every tested level up to 0.4. Nothing above 0.4 is tested.",
+        ),
+        (
+            *(0.4, 0.6, 0.6, "0.4"),
+            "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. "
+            "Nothing above 0.6 is tested.",
+        ),
+        (1.0, 1.0, None, "1.0", "It keeps its contract at every tested level up to 1.0."),
+        (
+            *(None, 1.0, 0.0, "none"),
+            "Not even its lowest tested level is kept; the first with a negative margin is 0.0.",
+        ),
+    ],
+)
+def test_a_capacity_says_no_more_than_was_tested(
+    dependable: float | None, tested_up_to: float | None, first_breach: float | None, text: str, sentence: str
+) -> None:
+    reading = known_up_to(dependable, tested_up_to, first_breach)
+    assert dependable_text(reading) == text
+    assert capacity_sentence(reading) == sentence
+
+
+@given(st.sampled_from((None, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0)), st.sampled_from((None, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0)))
+def test_a_bare_number_stands_only_where_more_was_tried(dependable: float | None, tested_up_to: float | None) -> None:
+    text = dependable_text(known_up_to(dependable, tested_up_to, None))
+    bare = text.replace(".", "").isdigit()
+    assert not bare or (tested_up_to is not None and (tested_up_to > (dependable or 0.0) or tested_up_to == 1.0))
+
+
+def test_lambda_star_is_at_least_what_was_tested() -> None:
+    """Situation 2: 0.0 while only clean episodes ran, then 0.2, 0.4 as the demo goes on."""
+    assert [capacity_text(tried, "open") for tried in (0.0, 0.2)] == [
+        "at least 0.0; not tested above",
+        "at least 0.2; not tested above",
+    ]
+    assert capacity_text(0.4, "ok") == "0.4"
+    assert capacity_text(0.0, "none") == "none"
+    assert capacity_text(None, "insufficient") == "not known"
+
+
+def test_where_no_declared_stress_runs_nothing_is_within() -> None:
+    assert stress_state_text(None) == "no declared stress running"
+    assert stress_state_text(None, 1) == "no declared stress running (1 episode undeclared)"
+    assert [stress_state_text(state) for state in ("within", "untested", "breach")] == ["within", "untested", "breach"]
+
+
+def test_what_is_within_noise_at_the_boundary() -> None:
+    assert within_noise(0.5, 0.5)
+    assert not within_noise(0.5000001, 0.5)
+    assert not within_noise(0.5, None)
+    assert not within_noise(None, 0.5)
+
+
+def test_learning_ends_with_the_last_reference_that_is_needed() -> None:
+    assert [learning_text(number, 20) for number in (0, 19, 20, 25)] == [
+        "learning: 0 of 20",
+        "learning: 19 of 20",
+        None,
+        None,
+    ]
+
+
+def test_unpaired_episodes_are_told_with_their_reasons() -> None:
+    assert unpaired_text({}) is unpaired_text({"no_twin": 0}) is None
+    assert unpaired_text({"no_twin": 1200, "let_go": 1}) == "1,201 unpaired: 1,200 no twin, 1 let go"
+
+
+def test_the_words_do_not_depend_on_the_rest_of_the_reading() -> None:
+    reading = known_up_to(0.4, 0.6, None)
+    assert dependable_text(reading) == dependable_text(replace(reading, live_stress=None, episodes=0))
