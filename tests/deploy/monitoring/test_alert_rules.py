@@ -5,6 +5,7 @@ import re
 import pytest
 
 from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
+from springback.stream_processors.metrics.glossary import glossary_table
 from springback.stream_processors.metrics.services import WORKER_METRICS
 from springback.stream_processors.metrics.spec import CLOSED_LABELS, MetricSpec
 from tests.deploy.monitoring import rule_reading
@@ -76,7 +77,7 @@ def test_an_alert_says_what_it_is_about_and_leads_to_the_runbook(rule: rule_read
     name = rule["alert"]
     assert re.fullmatch(r"Springback[A-Z]\w+", name)
     assert rule["labels"].keys() == {"severity", "about"}
-    assert rule["labels"]["severity"] in {"critical", "warning"}
+    assert rule["labels"]["severity"] in {"critical", "warning", "info"}
     assert rule["labels"]["about"] in {"agent", "family", "pipeline", "worker", "exporter"}
     assert "keep_firing_for" in rule
     annotations = rule["annotations"]
@@ -95,3 +96,10 @@ def test_the_runbook_has_a_section_for_every_alert_and_no_other() -> None:
             assert part in text, f"{name}: {part}"
         for selector in rule_reading.selectors(text):
             check_exported(selector)
+
+
+def test_the_runbook_has_the_words_of_the_glossary() -> None:
+    told = "what `python -m springback.stream_processors.metrics.glossary` prints belongs between the runbook's marks"
+    between = re.search(r"<!-- Words: .*? -->\n\n(.*?)\n\n<!-- End of the words. -->", RUNBOOK.read_text(), re.DOTALL)
+    assert between is not None, told
+    assert between[1] == glossary_table(), told
