@@ -1,7 +1,7 @@
 """A dashboard around its panels: what can be selected, links to the others, marks, and where each panel stands.
 
 The same input gives the same output: ids count up from 1, and nothing depends on the time or the machine. The marks are
-windows and breaches, as `springback annotate` writes them into Grafana.
+windows, breaches and violated contracts, as `springback annotate` writes them into Grafana.
 """
 
 import json
@@ -28,10 +28,10 @@ from grafana_foundation_sdk.models.dashboard import (
     VariableSort,
 )
 
-from springback.dashboards.grafana_parts.colour_scheme import ORANGE, VERMILLION
+from springback.dashboards.grafana_parts.colour_scheme import ORANGE, PURPLE, VERMILLION
 from springback.dashboards.grafana_parts.metric_query import MetricQueries
 from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE
-from springback.sinks.grafana.annotations_sink import BREACH_TAG, WINDOW_TAG, agent_tag
+from springback.sinks.grafana.annotations_sink import BREACH_TAG, CONTRACT_TAG, WINDOW_TAG, agent_tag
 from springback.stream_processors.metrics.agents import AGENT_INFO
 from springback.stream_processors.metrics.catalogue import EPISODES_BEGUN
 from springback.stream_processors.metrics.spec import GROUP, MetricSpec
@@ -52,7 +52,8 @@ OF_AGENTS = MetricQueries({**_GROUP_SCOPE, "agent": '=~"$agent"'})
 OF_ONE_AGENT = MetricQueries({"agent": '="$agent"'})
 """Queries of one agent. Equality: Grafana escapes no regular expression in a variable of one value."""
 WINDOW_MARKS = ("Rebound windows", ORANGE, (WINDOW_TAG,))
-BREACH_MARKS = ("Stress-capacity breaches", VERMILLION, (BREACH_TAG,))
+BREACH_MARKS = ("Stress breaches", VERMILLION, (BREACH_TAG,))
+CONTRACT_MARKS = ("Contract violated", PURPLE, (CONTRACT_TAG,))
 WINDOWS_OF_ONE_AGENT = ("Rebound windows", ORANGE, (WINDOW_TAG, agent_tag("$agent")))
 
 

@@ -3,6 +3,8 @@
 Colour never stands alone: states and channels are named beside it, thresholds carry their number.
 """
 
+from collections.abc import Mapping
+
 from grafana_foundation_sdk.builders.dashboard import ThresholdsConfig
 from grafana_foundation_sdk.models.dashboard import (
     DynamicConfigValue,
@@ -13,6 +15,7 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
 )
 
+from springback.stream_processors.metrics.glossary import LEVEL_STATES, LIVE_STATES
 from springback.stream_processors.metrics.spec import AGENT_STATES
 
 BLUE, SKY, GREEN, YELLOW = "#0072B2", "#56B4E9", "#009E73", "#F0E442"
@@ -29,8 +32,15 @@ STATE_COLOURS = {
     "ended": SKY,
     "unknown": GREY,
 }
-STATE_NUMBERS = {state: number for number, state in enumerate(AGENT_STATES, start=1)}
+STATE_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(AGENT_STATES, start=1)}
 """A number for each state, as a time line needs it; the dashboards show the name."""
+
+LIVE_STATE_COLOURS = {"within": GREEN, "untested": SKY, "breach": VERMILLION, "none_declared": GREY}
+LIVE_STATE_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(LIVE_STATES, start=1)}
+FLAG_COLOURS = {"ok": BLUE, "open": SKY, "none": VERMILLION, "insufficient": GREY}
+FLAG_NUMBERS: Mapping[str, int] = {flag: number for number, flag in enumerate(FLAG_COLOURS, start=1)}
+LEVEL_STATE_COLOURS = {"insufficient": GREY, "kept": GREEN, "undecided": ORANGE, "broken": VERMILLION}
+LEVEL_STATE_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(LEVEL_STATES, start=1)}
 
 CHANNEL_COLOURS = {"cognitive": BLUE, "physical": ORANGE, "debt": PURPLE}
 
@@ -46,11 +56,11 @@ def thresholds(start: str, *steps: tuple[float, str]) -> ThresholdsConfig:
     return ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(levels)
 
 
-def numbered_states() -> list[ValueMapping]:
+def numbered(numbers: Mapping[str, int], colours: Mapping[str, str]) -> list[ValueMapping]:
     """Names and colours in the place of the states' numbers."""
     return [
-        ValueMap({str(number): ValueMappingResult(state, STATE_COLOURS[state], index=number)})
-        for state, number in STATE_NUMBERS.items()
+        ValueMap({str(number): ValueMappingResult(state.replace("_", " "), colours[state], index=number)})
+        for state, number in numbers.items()
     ]
 
 

@@ -7,6 +7,7 @@ from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 
 from springback.dashboards.grafana_parts.board_layout import (
     BREACH_MARKS,
+    CONTRACT_MARKS,
     OF_AGENTS,
     WINDOW_MARKS,
     Board,
@@ -18,9 +19,10 @@ from springback.dashboards.grafana_parts.colour_scheme import (
     BAD,
     GOOD,
     STATE_COLOURS,
+    STATE_NUMBERS,
     WARNING,
     named_states,
-    numbered_states,
+    numbered,
     thresholds,
 )
 from springback.dashboards.grafana_parts.metric_query import highest, since, state_number
@@ -40,10 +42,11 @@ from springback.dashboards.grafana_parts.panel_kinds import (
 )
 from springback.stream_processors.metrics import agents
 from springback.stream_processors.metrics.catalogue import OPEN_WINDOWS
-from springback.stream_processors.metrics.families import IN_STRESS_BREACH
 from springback.stream_processors.metrics.spec import GROUP, MetricSpec
+from springback.stream_processors.metrics.stress import CONTRACT_VIOLATED, STRESS_STATE
 
 _SHOWN_BARS = 15
+_NOT_FINE = "0 does not say that all is well: stress may be untested, or not declared."
 _TO_AGENT = "/d/springback-agent?${family:queryparam}&${method:queryparam}&${version:queryparam}&${__url_time_range}"
 
 
@@ -56,7 +59,7 @@ def fleet_board() -> Board:
         refresh="10s",
         span="30m",
         variables=[*group_variables(), agents_variable()],
-        annotations=[WINDOW_MARKS, BREACH_MARKS],
+        annotations=[WINDOW_MARKS, BREACH_MARKS, CONTRACT_MARKS],
         sections=[_now(), _over_time(), _agents(), _waiting()],
     )
 
@@ -74,13 +77,27 @@ def _now() -> Section:
         ask_now(OF_AGENTS.shown(agents.AGENTS), "{{state}}"),
     )
     windows = stat("Open windows", describe(OPEN_WINDOWS), ask_now(OF_AGENTS.total(OPEN_WINDOWS)))
-    breaches = stat("Families in breach", describe(IN_STRESS_BREACH), ask_now(OF_AGENTS.total(IN_STRESS_BREACH)))
+    breaches = stat(
+        "Families in breach",
+        describe(STRESS_STATE, note=_NOT_FINE),
+        ask_now(OF_AGENTS.total(STRESS_STATE, state="breach")),
+    )
+    untested = stat(
+        "Under untested stress", describe(STRESS_STATE), ask_now(OF_AGENTS.total(STRESS_STATE, state="untested"))
+    )
+    violated = stat(
+        "Contract violated",
+        describe(CONTRACT_VIOLATED, note="Of families that declare no stress this is what there is to go by."),
+        ask_now(OF_AGENTS.total(CONTRACT_VIOLATED)),
+    )
     return Section(
         "Now",
         [
-            coloured(states, STATE_COLOURS).span(18),
+            coloured(states, STATE_COLOURS).span(12),
             windows.thresholds(thresholds(GOOD, (1, WARNING))).span(3),
             breaches.thresholds(thresholds(GOOD, (1, BAD))).span(3),
+            untested.thresholds(thresholds(GOOD, (1, WARNING))).span(3),
+            violated.thresholds(thresholds(GOOD, (1, BAD))).span(3),
         ],
     )
 
@@ -104,7 +121,11 @@ def _over_time() -> Section:
     )
     return Section(
         "Over time",
-        [coloured(counts, STATE_COLOURS), intensities.min(0), lanes.mappings(numbered_states()).per_page(20)],
+        [
+            coloured(counts, STATE_COLOURS),
+            intensities.min(0),
+            lanes.mappings(numbered(STATE_NUMBERS, STATE_COLOURS)).per_page(20),
+        ],
     )
 
 

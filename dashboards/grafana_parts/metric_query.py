@@ -8,10 +8,16 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from springback.dashboards.errors import MetricQueryError
-from springback.dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
+from springback.dashboards.grafana_parts.colour_scheme import (
+    FLAG_NUMBERS,
+    LEVEL_STATE_NUMBERS,
+    LIVE_STATE_NUMBERS,
+    STATE_NUMBERS,
+)
 from springback.stream_processors.metrics.agents import AGENT_INFO, AGENT_STATE
 from springback.stream_processors.metrics.exporter import CAUGHT_UP
 from springback.stream_processors.metrics.spec import CLOSED_LABELS, GROUP, OTHER, MetricSpec
+from springback.stream_processors.metrics.stress import CAPACITY_FLAG, LEVEL_STATE, STRESS_STATE
 
 Suffix = Literal["", "_bucket", "_sum", "_count"]
 
@@ -175,5 +181,27 @@ def _check_labels(spec: MetricSpec, labels: Iterable[str]) -> None:
 
 def state_number(queries: MetricQueries) -> str:
     """The state of each agent as a number, which a time line shows by name and colour."""
-    states = (f"{queries.of_agents(AGENT_STATE, state=state)} * {number}" for state, number in STATE_NUMBERS.items())
-    return f"max by (agent) ({' or '.join(states)})"
+    return _number_of("agent", ((queries.of_agents(AGENT_STATE, state=s), n) for s, n in STATE_NUMBERS.items()))
+
+
+def live_state_number(queries: MetricQueries) -> str:
+    """What the live stress of each family, method and version is against its levels, as a number."""
+    found = ((queries.shown(STRESS_STATE, state=state), number) for state, number in LIVE_STATE_NUMBERS.items())
+    return _number_of(", ".join(GROUP), found)
+
+
+def capacity_flag_number(queries: MetricQueries) -> str:
+    """What the stress capacity of each family, method and version rests on, as a number."""
+    found = ((queries.shown(CAPACITY_FLAG, flag=flag), number) for flag, number in FLAG_NUMBERS.items())
+    return _number_of(", ".join(GROUP), found)
+
+
+def level_state_number(queries: MetricQueries) -> str:
+    """What each stress level shows, as a number."""
+    found = ((queries.shown(LEVEL_STATE, state=state), number) for state, number in LEVEL_STATE_NUMBERS.items())
+    return _number_of(", ".join((*GROUP, "stress")), found)
+
+
+def _number_of(labels: str, states: Iterable[tuple[str, int]]) -> str:
+    """Of gauges that are 1 in one state and 0 in the others, the number of the state."""
+    return f"max by ({labels}) ({' or '.join(f'{query} * {number}' for query, number in states)})"

@@ -12,7 +12,15 @@ from springback.dashboards.grafana_parts.board_layout import (
     group_variables,
     one_agent_variable,
 )
-from springback.dashboards.grafana_parts.colour_scheme import BLUE, CHANNEL_COLOURS, ORANGE, numbered_states, yes_no
+from springback.dashboards.grafana_parts.colour_scheme import (
+    BLUE,
+    CHANNEL_COLOURS,
+    ORANGE,
+    STATE_COLOURS,
+    STATE_NUMBERS,
+    numbered,
+    yes_no,
+)
 from springback.dashboards.grafana_parts.metric_query import state_number
 from springback.dashboards.grafana_parts.panel_kinds import (
     CLOCK,
@@ -54,7 +62,7 @@ def _now() -> Section:
     return Section(
         "Now",
         [
-            state.mappings(numbered_states()).span(4),
+            state.mappings(numbered(STATE_NUMBERS, STATE_COLOURS)).span(4),
             info.text_mode(BigValueTextMode.NAME).span(8),
             _instant("Last seen", agents.AGENT_LAST_SEEN),
             _instant("Last progress", agents.AGENT_LAST_PROGRESS),
@@ -98,7 +106,7 @@ def _over_time() -> Section:
             coloured(progress, {"p": BLUE, "q": ORANGE}).min(0).max(1),
             coloured(channels, CHANNEL_COLOURS).min(0),
             windows.mappings(yes_no("in rebound", "calm")).height(4),
-            states.mappings(numbered_states()).height(4),
+            states.mappings(numbered(STATE_NUMBERS, STATE_COLOURS)).height(4),
             coloured(cost, {"running cost": ORANGE}).min(0).fill_opacity(25),
             _line("Change of stability from step to step", agents.AGENT_BETA_STEP, "none").span(6).min(0),
             _line("Clock skew", agents.AGENT_CLOCK_SKEW, SECONDS).span(6),

@@ -36,6 +36,7 @@ from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from springback.dashboards.grafana_parts.colour_scheme import GOOD, fixed_colour, thresholds
+from springback.stream_processors.metrics.glossary import meaning
 from springback.stream_processors.metrics.spec import MetricSpec
 
 DATA_SOURCE_UID = "springback-prometheus"
@@ -70,6 +71,11 @@ def describe(*specs: MetricSpec, note: str = "") -> str:
     """What a panel shows, in the catalogue's words, and where the formulas come from."""
     told = {spec.name: f"{spec.help} (`{spec.name}`; source: {spec.source}.)" for spec in specs}
     return "\n\n".join(filter(None, (note, *told.values())))
+
+
+def explained(*words: str) -> str:
+    """What words mean, in the glossary's own."""
+    return "\n\n".join(f"*{word}*: {meaning(word)}" for word in words)
 
 
 def stat(title: str, description: str, *queries: Dataquery, unit: str = NUMBER) -> Stat:

@@ -1,32 +1,41 @@
 """The Resilience dashboard: what recovery costs, which stress a family withstands, and what success alone hides.
 
 It shows the distribution, causes and ends of recovery costs C_rec and rebound windows, the response curve M_f as a heat
-map and as bars, and stress capacity against live stress.
+map and as bars, what each stress level shows, and the dependable capacity against the live stress (`stress_section`).
 """
 
-from grafana_foundation_sdk.builders.bargauge import Panel as BarGauge
 from grafana_foundation_sdk.builders.common import StackingConfig
-from grafana_foundation_sdk.builders.heatmap import HeatmapColorOptions
-from grafana_foundation_sdk.builders.heatmap import Panel as Heatmap
-from grafana_foundation_sdk.builders.statetimeline import Panel as StateTimeline
 from grafana_foundation_sdk.builders.timeseries import Panel as TimeSeries
 from grafana_foundation_sdk.models.common import AxisPlacement, GraphDrawStyle, StackingMode
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
-from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 
-from springback.dashboards.grafana_parts.board_layout import BREACH_MARKS, OF_GROUPS, Board, Section, group_variables
+from springback.dashboards.grafana_parts.board_layout import (
+    BREACH_MARKS,
+    CONTRACT_MARKS,
+    OF_GROUPS,
+    Board,
+    Section,
+    group_variables,
+)
 from springback.dashboards.grafana_parts.colour_scheme import (
-    BAD,
     BLUE,
     CHANNEL_COLOURS,
-    GOOD,
+    FLAG_COLOURS,
+    FLAG_NUMBERS,
+    LIVE_STATE_COLOURS,
+    LIVE_STATE_NUMBERS,
     VERMILLION,
-    WARNING,
     fixed_colour,
-    thresholds,
+    numbered,
     yes_no,
 )
-from springback.dashboards.grafana_parts.metric_query import RATE_WINDOW, WHOLE_RANGE, MetricQueries
+from springback.dashboards.grafana_parts.metric_query import (
+    RATE_WINDOW,
+    WHOLE_RANGE,
+    MetricQueries,
+    capacity_flag_number,
+    live_state_number,
+)
 from springback.dashboards.grafana_parts.panel_kinds import (
     NUMBER,
     PERCENT,
@@ -38,111 +47,19 @@ from springback.dashboards.grafana_parts.panel_kinds import (
     buckets,
     coloured,
     describe,
+    explained,
     heat_map,
     table,
-    time_line,
     time_series,
 )
+from springback.dashboards.grafana_parts.stress_section import stress_section
 from springback.stream_processors.metrics import catalogue as metrics
-from springback.stream_processors.metrics import families
+from springback.stream_processors.metrics import families, stress
 from springback.stream_processors.metrics.catalogue import UNSCORED_SHARE
 from springback.stream_processors.metrics.spec import GROUP, MetricSpec
 
-_MARGIN_SHOWN = 2.0
-"""The colours reach from minus to plus this, with 0, where the contract breaks, in their middle."""
-
 _RANKS = {0.5: "median", 0.9: "p90", 0.99: "p99"}
-_SUFFICIENT = "Levels with too few episodes decide nothing: they are not shown."
-
-
-def stress_section(queries: MetricQueries) -> Section:
-    """All of it."""
-    return Section(
-        "Stress",
-        [
-            _live_stress(queries),
-            _response_over_time(queries),
-            _margins_now(queries),
-            _ratios_now(queries),
-            _episodes_now(queries),
-            _breaches(queries),
-        ],
-    )
-
-
-def _live_stress(queries: MetricQueries) -> TimeSeries:
-    panel = time_series(
-        "Capacity λ* against live stress",
-        describe(
-            families.STRESS_CAPACITY,
-            families.LIVE_STRESS,
-            note="Dashed: what the family stands. Solid: what it meets now. Solid above dashed is a breach.",
-        ),
-        ask(queries.shown(families.LIVE_STRESS), f"live {SERIES_OF_GROUP}"),
-        ask(queries.shown(families.STRESS_CAPACITY), f"λ* {SERIES_OF_GROUP}"),
-    )
-    dashes = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 6]})
-    return panel.override_by_query("B", [dashes]).min(0).max(1).height(9)
-
-
-def _response_over_time(queries: MetricQueries) -> Heatmap:
-    panel = heat_map(
-        "Stress response M_f",
-        describe(
-            families.STRESS_MARGIN,
-            note=f"The smallest margin of the selected families at each level. Blue holds, red breaks. {_SUFFICIENT}",
-        ),
-        ask(f"min by (stress) ({_sufficient(queries, families.STRESS_MARGIN)})", "{{stress}}"),
-        axis="stress λ",
-    )
-    # Grafana turns this scheme round; reversed, low is red again.
-    colours = HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("RdBu").reverse(True).steps(64)
-    return panel.color(colours.min(-_MARGIN_SHOWN).max(_MARGIN_SHOWN))
-
-
-def _margins_now(queries: MetricQueries) -> BarGauge:
-    return _by_stress(
-        "Margin M_f by stress, now",
-        describe(families.STRESS_MARGIN, note=_SUFFICIENT),
-        _sufficient(queries, families.STRESS_MARGIN),
-        "λ {{stress}}: " + SERIES_OF_GROUP,
-    ).thresholds(thresholds(BAD, (0, GOOD)))
-
-
-def _ratios_now(queries: MetricQueries) -> BarGauge:
-    return _by_stress(
-        "Lowest ratio by quantity and stress, now",
-        describe(families.EXTENSIBILITY_RATIO, families.CONTRACT_THRESHOLD, note=_SUFFICIENT),
-        f"min by (stress, quantity) ({_sufficient(queries, families.EXTENSIBILITY_RATIO)})",
-        "λ {{stress}}: {{quantity}}",
-    ).thresholds(thresholds(BAD, (1, WARNING), (1.5, GOOD)))
-
-
-def _episodes_now(queries: MetricQueries) -> BarGauge:
-    return _by_stress(
-        "Episodes by stress",
-        describe(families.STRESS_EPISODES, families.STRESS_SUFFICIENT),
-        queries.shown(families.STRESS_EPISODES),
-        "λ {{stress}}: " + SERIES_OF_GROUP,
-    ).min(0)
-
-
-def _sufficient(queries: MetricQueries, spec: MetricSpec) -> str:
-    """What a metric shows at the stress levels that have episodes enough."""
-    return f"{queries.shown(spec)} and ignoring (quantity) {queries.shown(families.STRESS_SUFFICIENT)} == 1"
-
-
-def _by_stress(title: str, description: str, query: str, legend: str) -> BarGauge:
-    return bars(title, description, ask_now(query, legend)).height(9)
-
-
-def _breaches(queries: MetricQueries) -> StateTimeline:
-    panel = time_line(
-        "Breaches of stress capacity",
-        describe(families.IN_STRESS_BREACH, families.STRESS_BREACHES),
-        ask(queries.shown(families.IN_STRESS_BREACH), SERIES_OF_GROUP),
-    )
-    return panel.mappings(yes_no("in breach", "holds")).height(5)
+_FLAG_WORDS = {"ok": "exact", "open": "at least; not tested above", "none": "none", "insufficient": "not known"}
 
 
 def cost_section(queries: MetricQueries) -> Section:
@@ -184,9 +101,10 @@ def window_section(queries: MetricQueries) -> Section:
     """Rebound windows."""
     opened = time_series(
         "Windows opened, and open",
-        describe(metrics.WINDOWS_OPENED, metrics.OPEN_WINDOWS),
+        describe(metrics.WINDOWS_OPENED, metrics.OPEN_WINDOWS, metrics.PROVISIONAL_WINDOWS),
         ask(queries.rise(metrics.WINDOWS_OPENED), "opened"),
         ask(queries.total(metrics.OPEN_WINDOWS), "open"),
+        ask(queries.rise(metrics.PROVISIONAL_WINDOWS), "closed, provisional"),
     )
     by_cause = time_series(
         "Windows closed by cause",
@@ -203,6 +121,24 @@ def window_section(queries: MetricQueries) -> Section:
         describe(metrics.LOST_CYCLES),
         ask(queries.rise(metrics.LOST_CYCLES, ("family",)), "{{family}}"),
     )
+    learned = bars(
+        "References behind the alarm bounds",
+        describe(
+            families.BOUND_REFERENCES,
+            families.BOUND_REFERENCES_NEEDED,
+            families.PROVISIONAL_EPISODES,
+            note=explained("learning", "provisional"),
+        ),
+        ask_now(queries.shown(families.BOUND_REFERENCES), SERIES_OF_GROUP),
+        ask_now(queries.shown(families.BOUND_REFERENCES_NEEDED), f"needed: {SERIES_OF_GROUP}"),
+    )
+    broken_off = time_series(
+        "Interruptions, gaps and joined episodes",
+        describe(metrics.INTERRUPTIONS, metrics.EPISODES_WITH_GAP, metrics.EPISODES_JOINED),
+        ask(queries.rise(metrics.INTERRUPTIONS), "interruptions"),
+        ask(queries.rise(metrics.EPISODES_WITH_GAP), "episodes with a gap"),
+        ask(queries.rise(metrics.EPISODES_JOINED), "episodes joined"),
+    )
     return Section(
         "Rebound windows",
         [
@@ -212,6 +148,8 @@ def window_section(queries: MetricQueries) -> Section:
             _quantiles(queries, "Length in steps", metrics.WINDOW_STEPS, NUMBER).span(8),
             _quantiles(queries, "Length in seconds", metrics.WINDOW_SECONDS, SECONDS).span(8),
             _stacked(lost).span(8),
+            learned.span(12).min(0),
+            _stacked(broken_off).span(12),
         ],
     )
 
@@ -242,7 +180,7 @@ def resilience_board() -> Board:
         refresh="30s",
         span="3h",
         variables=group_variables(),
-        annotations=[BREACH_MARKS],
+        annotations=[BREACH_MARKS, CONTRACT_MARKS],
         sections=[
             _outcome(OF_GROUPS),
             stress_section(OF_GROUPS),
@@ -256,21 +194,29 @@ def resilience_board() -> Board:
 
 def _outcome(queries: MetricQueries) -> Section:
     # A row needs one label that is its own.
+    def labelled(query: str) -> str:
+        return f'label_join({query}, "group", " / ", {", ".join(f"{label!r}" for label in GROUP)})'
+
     def by_group(spec: MetricSpec) -> str:
-        return f'label_join({queries.shown(spec)}, "group", " / ", {", ".join(f"{label!r}" for label in GROUP)})'
+        return labelled(queries.shown(spec))
 
     columns: dict[str, tuple[str, str]] = {
         "Episodes": (by_group(families.FAMILY_EPISODES), "none"),
         "Success rate": (by_group(families.SUCCESS_RATIO), PERCENT),
         "Completion": (by_group(families.COMPLETION_RATIO), PERCENT),
         "Mean C_rec": (by_group(families.MEAN_COST), "none"),
-        "Contract broken": (by_group(families.CONTRACT_VIOLATIONS), "none"),
+        "Broke the contract": (by_group(stress.CONTRACT_VIOLATIONS), "none"),
+        "Contract violated": (by_group(stress.CONTRACT_VIOLATED), "none"),
         "β": (by_group(families.BETA), "none"),
-        "Capacity λ*": (by_group(families.STRESS_CAPACITY), "none"),
-        "Live stress": (by_group(families.LIVE_STRESS), "none"),
-        "First breach": (by_group(families.FIRST_BREACH), "none"),
-        "In breach": (by_group(families.IN_STRESS_BREACH), "none"),
-        "Breaches": (by_group(families.STRESS_BREACHES), "none"),
+        "Dependable": (by_group(stress.DEPENDABLE_CAPACITY), "none"),
+        "Tested up to": (by_group(stress.TESTED_UP_TO), "none"),
+        "λ*": (by_group(stress.STRESS_CAPACITY), "none"),
+        "λ* is": (labelled(capacity_flag_number(queries)), "none"),
+        "First breach": (by_group(stress.FIRST_BREACH), "none"),
+        "Live stress": (by_group(stress.LIVE_STRESS), "none"),
+        "Stress is": (labelled(live_state_number(queries)), "none"),
+        "Breaches": (by_group(stress.STRESS_BREACHES), "none"),
+        "Learning": (by_group(families.LEARNING), "none"),
         "Unscored": (by_group(UNSCORED_SHARE), PERCENT),
     }
     rows = table(
@@ -278,15 +224,29 @@ def _outcome(queries: MetricQueries) -> Section:
         describe(
             families.SUCCESS_RATIO,
             families.MEAN_COST,
-            families.STRESS_CAPACITY,
+            stress.DEPENDABLE_CAPACITY,
+            stress.STRESS_CAPACITY,
+            stress.STRESS_STATE,
+            families.LEARNING,
             UNSCORED_SHARE,
-            note="An empty cell is not known. Two rows with the same success can differ tenfold in what it cost.",
+            note=(
+                "An empty cell is not known. Two rows with the same success can differ tenfold in what it cost. A "
+                "capacity is no more than what was tested: read it with the columns beside it."
+            ),
         ),
         "group",
         ("group",),
         columns,
     ).height(8)
-    rows = rows.override_by_name("In breach", [DynamicConfigValue("mappings", yes_no("yes", "no"))])
+    flags = {_FLAG_WORDS[flag]: number for flag, number in FLAG_NUMBERS.items()}
+    colours = {_FLAG_WORDS[flag]: colour for flag, colour in FLAG_COLOURS.items()}
+    for column, mappings in {
+        "Contract violated": yes_no("yes", "no"),
+        "λ* is": numbered(flags, colours),
+        "Stress is": numbered(LIVE_STATE_NUMBERS, LIVE_STATE_COLOURS),
+        "Learning": yes_no("yes: provisional", "no"),
+    }.items():
+        rows = rows.override_by_name(column, [DynamicConfigValue("mappings", mappings)])
     both = time_series(
         "Success hides cost",
         describe(
@@ -332,12 +292,25 @@ def _stability(queries: MetricQueries) -> Section:
         ask_now(queries.shown(families.BETA_BY_PERTURBATION), f"{{{{perturbation}}}}: {SERIES_OF_GROUP}"),
     )
     pairs = bars(
-        "Pairs behind β",
-        describe(families.STABILITY_PAIRS, families.TASKS_LET_GO),
+        "Pairs behind β, and episodes in none",
+        describe(families.STABILITY_PAIRS, families.UNPAIRED, families.TASKS_LET_GO),
         ask_now(queries.shown(families.STABILITY_PAIRS), f"pairs {SERIES_OF_GROUP}"),
-        ask_now(queries.shown(families.TASKS_LET_GO), f"let go {SERIES_OF_GROUP}"),
+        ask_now(f"{queries.shown(families.UNPAIRED)} > 0", f"unpaired, {{{{why}}}}: {SERIES_OF_GROUP}"),
     )
-    return Section("Stability of the policy", [beta.min(0), by_kind.span(6).min(0), pairs.span(6).min(0)])
+    noise = time_series(
+        "Change of loss behind β against run-to-run noise",
+        describe(
+            families.BETA_DIFFERENCE,
+            families.REPEATABILITY,
+            note="Solid at or below dashed: β says nothing, for two clean runs of one task differ as much.",
+        ),
+        ask(queries.shown(families.BETA_DIFFERENCE), f"change {SERIES_OF_GROUP}"),
+        ask(queries.shown(families.REPEATABILITY), f"noise {SERIES_OF_GROUP}"),
+    )
+    noise = noise.override_by_query("B", [DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 6]})])
+    return Section(
+        "Stability of the policy", [beta.min(0), noise.min(0), by_kind.span(12).min(0), pairs.span(12).min(0)]
+    )
 
 
 def _navigation(queries: MetricQueries) -> Section:

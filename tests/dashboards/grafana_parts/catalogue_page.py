@@ -13,7 +13,8 @@ from springback.sinks.metrics_server import metrics_server
 from springback.stream_processors.metrics.agents import AGENT_INFO, AGENT_STATE
 from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
 from springback.stream_processors.metrics.services import WORKER_METRICS
-from springback.stream_processors.metrics.spec import AGENT_STATES, CLOSED_LABELS, OTHER, MetricSpec
+from springback.stream_processors.metrics.spec import CLOSED_LABELS, OTHER, MetricSpec
+from springback.stream_processors.metrics.stress import CAPACITY_FLAG, LEVEL_STATE, STRESS_STATE
 
 SPECS = tuple({spec.name: spec for spec in (*METRIC_CATALOGUE, *WORKER_METRICS)}.values())
 AGENT = 'robot "7"\\'
@@ -21,10 +22,17 @@ _AGENTS = (AGENT, "rover-1", OTHER)
 _OPEN_VALUES = {
     "agent": _AGENTS,
     "family": ("navigation", "assembly"),
-    "stress": ("0.0", "0.2", "0.4"),
+    "stress": ("0", "0.2", "0.4", "undeclared"),
     "attack": ("all", "physical"),
     "stage": ("track_steps", "learn_baselines", "aggregate_families"),
 }
+_HOLDING = {
+    AGENT_STATE.name: "rebound",
+    STRESS_STATE.name: "untested",
+    LEVEL_STATE.name: "undecided",
+    CAPACITY_FLAG.name: "open",
+}
+"""Which of their states hold."""
 
 
 class CataloguePage:
@@ -44,8 +52,8 @@ class CataloguePage:
             self._series.observe(spec, spec.buckets[len(spec.buckets) // 2], *values)
         elif spec.kind == "counter":
             self._series.add(spec, 1, *values)
-        elif spec is AGENT_STATE:
-            self._series.set(spec, values[1] == "rebound", *values)
+        elif spec.name in _HOLDING:
+            self._series.set(spec, _HOLDING[spec.name] in values, *values)
         else:
             self._series.set(spec, 1, *values)
 
@@ -67,8 +75,8 @@ def _label_values(spec: MetricSpec) -> Iterator[tuple[LabelValue, ...]]:
 
 
 def _values(spec: MetricSpec, label: str) -> tuple[str, ...]:
-    if label == "state" and spec.name.startswith("springback_agent"):
-        return AGENT_STATES
+    if label == "state":
+        return spec.states
     if label in CLOSED_LABELS:
         return tuple(sorted(CLOSED_LABELS[label]))
     return _OPEN_VALUES.get(label, ("1",))

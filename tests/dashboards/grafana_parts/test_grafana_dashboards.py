@@ -11,7 +11,7 @@ from springback.dashboards.grafana_dashboards import DASHBOARD_FOLDER, dashboard
 from springback.dashboards.grafana_parts.board_layout import GRID_COLUMNS
 from springback.dashboards.grafana_parts.colour_scheme import STATE_COLOURS, STATE_NUMBERS
 from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
-from springback.sinks.grafana.annotations_sink import BREACH_TAG, WINDOW_TAG
+from springback.sinks.grafana.annotations_sink import BREACH_TAG, CONTRACT_TAG, WINDOW_TAG
 from springback.stream_processors.metrics.spec import AGENT_STATES
 from tests.dashboards.grafana_parts.panel_queries import boards, panels_of
 
@@ -118,8 +118,8 @@ def test_marks_come_from_grafanas_own_store() -> None:
             assert mark["target"]["matchAny"] is False
             tags.setdefault(uid, []).append(mark["target"]["tags"])
     assert tags == {
-        "springback-fleet": [[WINDOW_TAG], [BREACH_TAG]],
-        "springback-resilience": [[BREACH_TAG]],
+        "springback-fleet": [[WINDOW_TAG], [BREACH_TAG], [CONTRACT_TAG]],
+        "springback-resilience": [[BREACH_TAG], [CONTRACT_TAG]],
         "springback-agent": [[WINDOW_TAG, "agent:$agent"]],
     }
 
@@ -146,7 +146,7 @@ def test_a_broken_margin_is_red_in_the_heat_map() -> None:
     """Grafana draws the scheme with low values blue unless it is reversed; 0 is in the middle."""
     panels = panels_of(boards()["springback-resilience"])
     colour = next(panel for panel in panels if panel["title"] == "Stress response M_f")["options"]["color"]
-    assert (colour["scheme"], colour["reverse"], colour["min"], colour["max"]) == ("RdBu", True, -2.0, 2.0)
+    assert (colour["scheme"], colour["reverse"], colour["min"], colour["max"]) == ("RdBu", True, -1.0, 1.0)
 
 
 def test_json_is_what_json_allows(board: dict[str, Any]) -> None:

@@ -9,8 +9,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from springback.dashboards.grafana_parts.colour_scheme import STATE_NUMBERS
-from springback.dashboards.grafana_parts.metric_query import RATE_WINDOW, MetricQueries, state_number
+from springback.dashboards.grafana_parts.colour_scheme import (
+    FLAG_NUMBERS,
+    LEVEL_STATE_NUMBERS,
+    LIVE_STATE_NUMBERS,
+    STATE_NUMBERS,
+)
+from springback.dashboards.grafana_parts.metric_query import (
+    RATE_WINDOW,
+    MetricQueries,
+    capacity_flag_number,
+    level_state_number,
+    live_state_number,
+    state_number,
+)
 from springback.stream_processors.metrics.catalogue import OPEN_WINDOWS
 from springback.stream_processors.metrics.exporter import READINGS
 from tests.dashboards.grafana_parts.catalogue_page import AGENT, catalogue_page
@@ -111,6 +123,18 @@ def test_a_state_is_shown_by_its_number(prometheus: PrometheusServer) -> None:
     assert shown == {AGENT: STATE_NUMBERS["rebound"], "rover-1": STATE_NUMBERS["rebound"]}
 
 
+def test_what_stress_and_its_levels_and_the_capacity_are_is_shown_by_numbers(prometheus: PrometheusServer) -> None:
+    live, flag, levels = (
+        {s.value for s in prometheus.query(query(MetricQueries({})))}
+        for query in (live_state_number, capacity_flag_number, level_state_number)
+    )
+    assert (live, flag, levels) == (
+        {LIVE_STATE_NUMBERS["untested"]},
+        {FLAG_NUMBERS["open"]},
+        {LEVEL_STATE_NUMBERS["undecided"]},
+    )
+
+
 def test_of_two_exporters_the_one_that_has_heard_of_more_tells_how_old_the_newest_event_is() -> None:
     asked = {q.expression for q in panel_queries("") if "springback_last_event_age_seconds" in q.expression}
     assert asked == {"min(springback_last_event_age_seconds)"}
@@ -120,8 +144,8 @@ def test_stress_levels_without_episodes_enough_show_no_margin() -> None:
     metrics = ("springback_stress_margin", "springback_extensibility_ratio")
     asked = [q for q in panel_queries("") if any(metric in q.expression for metric in metrics)]
     assert len(asked) == 3
-    enough = r"and ignoring \(quantity\) .*springback_stress_level_sufficient\{.*\}\) == 1"
-    assert all(re.search(enough, query.expression) for query in asked)
+    too_few = r"unless ignoring \(quantity, state\) .*springback_stress_level_state\{.*state=\"insufficient\"\}\) == 1"
+    assert all(re.search(too_few, query.expression) for query in asked)
 
 
 def test_agents_whose_episodes_have_ended_are_not_waited_for(prometheus: PrometheusServer) -> None:
