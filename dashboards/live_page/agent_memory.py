@@ -3,6 +3,7 @@
 The last minutes are what its statuses said, one sample each, in bounded memory.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from springback.stream_processors.resilience.readings import (
     AgentStatus,
     EpisodeKey,
     EpisodeStatus,
+    EpisodeSummary,
     EpisodeTraits,
     OpenWindow,
     WindowReading,
@@ -144,12 +146,14 @@ class AgentMemory(AgentState):
         traits: of its newest open episode, else of its last; None until it had one.
         status: the latest.
         windows: its last windows, by episode and number, in the order in which they were first read.
+        ended: its last episode that has ended.
     """
 
     history: AgentHistory = field(default_factory=AgentHistory)
     traits: EpisodeTraits | None = None
     status: AgentStatus | None = None
     windows: dict[WindowPlace, WindowReading] = field(default_factory=dict)
+    ended: EpisodeSummary | None = None
 
     @property
     def token(self) -> str:
@@ -180,9 +184,19 @@ class AgentMemory(AgentState):
         if len(self.windows) > WINDOWS_OF_AN_AGENT:
             del self.windows[next(iter(self.windows))]
 
+    def take_end(self, summary: EpisodeSummary) -> None:
+        """Takes an episode in at its end; in whatever order they are read, the one that ended last is kept."""
+        if self.ended is None or _end(summary) > _end(self.ended):
+            self.ended = summary
+
     def window_spans(self) -> list[Span]:
         """When it was in a rebound window, as far as its last minutes go; oldest first."""
         closed = [window for window in self.windows.values() if window.state != "open"]
         exact = [self.history.span(window.key, window.departure_step, window.reentry_step) for window in closed]
         sampled = self.history.open_spans((window.key, window.departure_step) for window in closed)
         return sorted([*(span for span in exact if span is not None), *sampled])
+
+
+def _end(summary: EpisodeSummary) -> tuple[float, str, str]:
+    ended_s = summary.ended_s if math.isfinite(summary.ended_s) else -math.inf
+    return ended_s, summary.key.session, summary.key.episode

@@ -1,8 +1,8 @@
 """The charts of the page: an agent's last minutes, and the stress-response curve of a family.
 
 Of an agent they show g by channel, what recovering costs, and p and q, with its rebound windows shaded; of a family the
-margin M_f over stress, where it holds, and where the family is now. Colours are the style sheet's variables, so that
-they follow dark and light.
+margin M_f over stress, what each level shows, and where the family is now. Colours are the style sheet's variables, so
+that they follow dark and light.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,14 @@ from typing import Any
 from nicegui import ui
 
 from springback.dashboards.live_page.agent_memory import AgentHistory, Span
-from springback.stream_processors.resilience.readings import FamilyReading, StressMargin
+from springback.stream_processors.metrics.figure_words import (
+    capacity_sentence,
+    learning_text,
+    stress_state_text,
+    stress_text,
+    worst_level,
+)
+from springback.stream_processors.resilience.readings import FamilyReading, LevelState, StressMargin
 
 INK, MUTED, LINE, CARD = (f"var(--sb-{name})" for name in ("ink", "muted", "line", "card"))
 
@@ -24,7 +31,14 @@ FONT = {"fontFamily": "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sa
 _CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
 _SHORTEST_AXIS_S = 60.0
 _COLOUR = "var(--sb-cognitive)"
-# Either side of their lines, which may be one and the same.
+_LEVELS: Mapping[LevelState, tuple[str, str]] = {
+    "kept": ("circle", _COLOUR),
+    "broken": ("rect", "var(--sb-rebound)"),
+    "undecided": ("triangle", "var(--sb-stalled)"),
+    "insufficient": ("circle", _COLOUR),
+}
+_MIDDLE = 0.5
+# Either side of their lines, towards the middle.
 _LEFT = {"position": "end", "align": "right", "padding": [0, 4]}
 _RIGHT = {"position": "end", "align": "left", "padding": [0, 4]}
 
@@ -165,19 +179,31 @@ def _over_time(history: AgentHistory, spans: Sequence[Span], series: list[Option
 
 
 def stress_chart(family: FamilyReading) -> Options:
-    """The curve (equation 9) with the stress capacity and the live stress. Hollow points stand on too few episodes."""
+    """The curve (equation 9) with the dependable capacity and the live stress.
+
+    What a level shows is told by the shape of its point, and by its being hollow; what was not tested is shaded.
+    """
     points = [_point(margin) for margin in family.margins if margin.margin is not None]
     curve = line_series("margin M", _COLOUR, points)
-    curve |= {"symbol": "circle", "symbolSize": 9}
+    curve |= {"symbolSize": 9}
     lines = [mark_line({"yAxis": 0}, "contract", MUTED, "solid", position="insideStartBottom")]
-    if family.capacity is not None and family.capacity_flag == "ok":
-        name = f"λ* {family.capacity:.1f}"
-        lines.append(mark_line({"xAxis": family.capacity}, name, "var(--sb-calm)", "solid", **_LEFT))
-    if family.live_stress is not None:
-        name = f"live {family.live_stress:.1f}"
+    if family.dependable is not None:
+        least = "at least " if family.dependable == family.tested_up_to else ""
+        name = f"dependable: {least}{stress_text(family.dependable)}"
+        lines.append(
+            mark_line({"xAxis": family.dependable}, name, "var(--sb-calm)", "solid", **_side(family.dependable))
+        )
+    if family.live_stress is not None and family.stress_state is not None:
+        name = f"live {stress_text(family.live_stress)}: {family.stress_state}"
         colour = "var(--sb-rebound)" if family.in_breach else INK
-        lines.append(mark_line({"xAxis": family.live_stress}, name, colour, "dashed", **_RIGHT))
+        lines.append(mark_line({"xAxis": family.live_stress}, name, colour, "dashed", **_low(family.live_stress)))
     curve["markLine"] = {"silent": True, "symbol": "none", "data": lines}
+    if family.tested_up_to is not None and family.tested_up_to < 1.0:
+        curve["markArea"] = {
+            "silent": True,
+            "itemStyle": {"color": "var(--sb-untested)"},
+            "data": [[{"xAxis": family.tested_up_to}, {"xAxis": 1.0}]],
+        }
     axis = value_axis(min=0, max=1, name="stress λ", nameLocation="middle", nameGap=26)
     options = base_options()
     options["grid"] = {"left": 60, "right": 28, "top": 28, "bottom": 44}
@@ -191,22 +217,36 @@ def stress_chart(family: FamilyReading) -> Options:
 
 
 def curve_words(family: FamilyReading) -> str:
-    """The curve in words."""
-    if family.capacity is None:
-        return "Too few episodes at any stress to say what it withstands."
-    if family.capacity_flag == "none":
-        return "It keeps its contract at no stress that was seen."
-    breach = "" if family.first_breach is None else f", and first breaks it at {family.first_breach:.1f}"
-    now = "" if family.live_stress is None else f" Its agents work at {family.live_stress:.1f} now."
-    alarm = ""
-    if family.in_breach:
-        alarm = " When last seen at work they were beyond it." if not now else " That is more than it withstands."
-    return f"It keeps its contract up to stress {family.capacity:.1f}{breach}.{now}{alarm}"
+    """The curve in words, what runs now, and what is not known of it."""
+    told = [capacity_sentence(family)]
+    if family.live_stress is not None and family.stress_state is not None:
+        told.append(f"Its agents work at {stress_text(family.live_stress)} now: {family.stress_state}.")
+    else:
+        told.append(f"{stress_state_text(family.stress_state, family.active_undeclared).capitalize()}.")
+    worst = worst_level(family)
+    if family.contract_violated:
+        told.append("Contract violated." if worst is None else f"Contract violated: {worst.sentence}")
+    learning = learning_text(family.bound_references, family.bound_references_needed)
+    if learning is not None:
+        told.append(f"{learning.capitalize()} references; its windows are provisional.")
+    if family.provisional_episodes:
+        told.append(f"Provisional episodes that count here for nothing: {family.provisional_episodes:,}.")
+    return " ".join(told)
+
+
+def _side(stress: float) -> Options:
+    return _LEFT if stress >= _MIDDLE else _RIGHT
+
+
+def _low(stress: float) -> Options:
+    """At the foot of the line, where no other name stands."""
+    return _side(stress) | {"position": "start"}
 
 
 def _point(margin: StressMargin) -> Options:
-    fill = _COLOUR if margin.sufficient else CARD
+    symbol, colour = _LEVELS[margin.state]
     return {
         "value": [margin.stress, round(margin.margin or 0.0, 4)],
-        "itemStyle": {"color": fill, "borderColor": _COLOUR, "borderWidth": 2},
+        "symbol": symbol,
+        "itemStyle": {"color": colour if margin.sufficient else CARD, "borderColor": colour, "borderWidth": 2},
     }

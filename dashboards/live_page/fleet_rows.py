@@ -18,7 +18,10 @@ _DIGITS = re.compile(r"([0-9]{1,18})")
 
 
 class FleetRow(NamedTuple):
-    """One agent. None is what is not known. `seen_s` is seconds since 1970."""
+    """One agent. None is what is not known. `seen_s` is seconds since 1970.
+
+    `provisional` says that its family is still learning, so that the window that it is in counts for nothing.
+    """
 
     token: str
     name: str
@@ -31,6 +34,7 @@ class FleetRow(NamedTuple):
     cost: float
     departure_step: int | None
     seen_s: float | None
+    provisional: bool
 
 
 class RowOrder(NamedTuple):
@@ -121,6 +125,7 @@ def _row(agent: AgentMemory, state: AgentStateName) -> FleetRow:
         cost=agent.running_cost,
         departure_step=None if opened is None else opened[1].departure_step,
         seen_s=None if status is None else status.seen_s,
+        provisional=agent.learning,
     )
 
 

@@ -115,6 +115,7 @@ class FleetView:
                 news.agent.take_window(news.window)
             case EndNews():
                 self.episodes_ended += 1
+                news.agent.take_end(news.summary)
 
     def take_dead_letter(self, letter: DeadLetter) -> None:
         """Takes in that something of the input could not be used."""

@@ -23,12 +23,21 @@ export default {
               >{{ props.row.family }}</button>
             <span v-else class="sb-name">{{ props.row.family }}</span>
             <div class="sb-under">{{ props.row.method }}</div>
+            <div v-if="props.row.learning" class="sb-under">{{ props.row.learning }}</div>
+            <div v-if="props.row.narrow" class="sb-under sb-narrow">{{ props.row.narrow }}</div>
           </template>
-          <span v-else-if="props.col.look === 'state'" :class="'sb-state sb-state--' + props.row.state"
-            ><q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.word }}</span>
-          <span v-else-if="props.col.look === 'mark'" :class="'sb-state sb-state--' + props.row.mark"
-            :title="props.row.contract"
-            ><q-icon :name="props.row.icon" aria-hidden="true" /><span class="sb-wide">{{ props.row.contract }}</span></span>
+          <template v-else-if="props.col.look === 'state'">
+            <span :class="'sb-state sb-state--' + props.row.state"
+              ><q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.word }}</span>
+            <div v-if="props.row.remark" class="sb-under">{{ props.row.remark }}</div>
+          </template>
+          <span v-else-if="props.col.look === 'mark'" :class="'sb-state sb-state--' + props.row[props.col.name + '_mark']"
+            ><q-icon :name="props.row[props.col.name + '_icon']" aria-hidden="true" />{{ props.row[props.col.name]
+            }}<q-tooltip>{{ props.row[props.col.name + '_hint'] }}</q-tooltip></span>
+          <template v-else-if="props.col.look === 'remark'">
+            {{ props.row[props.col.name] }}
+            <div v-if="props.row[props.col.name + '_remark']" class="sb-under">{{ props.row[props.col.name + '_remark'] }}</div>
+          </template>
           <template v-else>
             <span v-if="props.col.look === 'share' && props.row.share !== null" class="sb-meter sb-wide" aria-hidden="true"
               ><span :style="{ width: props.row.share + '%' }"></span></span>

@@ -14,6 +14,9 @@ from springback.stream_processors.metrics.spec import AgentStateName
 NOTHING = "\N{EN DASH}"
 """What is not known."""
 
+PROVISIONAL = "provisional"
+"""What is said of a window whose family is still learning."""
+
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 _JUST_NOW_S = 10
 
@@ -56,15 +59,6 @@ def percent(value: float | None) -> str:
     ('76\u202f%', True)
     """
     return NOTHING if value is None else f"{value:.0%}".replace("%", "\N{NARROW NO-BREAK SPACE}%")
-
-
-def stress(value: float | None) -> str:
-    """A stress severity.
-
-    >>> stress(0.4)
-    '0.4'
-    """
-    return NOTHING if value is None else f"{value:.1f}"
 
 
 def ago(seconds: float | None) -> str:
@@ -175,7 +169,7 @@ class StateFilter:
         self._on_change()
 
 
-Look = Literal["", "agent", "family", "state", "mark", "share", "cost"]
+Look = Literal["", "agent", "family", "state", "mark", "share", "cost", "remark"]
 """How a column's cells look; `live_table.js` knows of which fields of the row."""
 
 

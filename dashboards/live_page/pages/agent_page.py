@@ -15,15 +15,16 @@ from springback.dashboards.live_page.page_parts import (
     percent,
     section_title,
     stat,
-    stress,
 )
 from springback.dashboards.live_page.pages.windows import WindowList
 from springback.sinks.fleet.labels import clean_label_value
+from springback.stream_processors.metrics.figure_words import stress_text
+from springback.stream_processors.resilience.readings import EpisodeSummary
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 
 _STATS = (
     *("Progress p", "Propositions q", "Intensity g", "Running cost", "Step", "Mode", "Stress λ", "Last heard"),
-    *("Family", "Task", "Episode", "Copies dropped", "Steps missing"),
+    *("Family", "Task", "Episode", "Copies dropped", "Steps missing", "Last episode"),
 )
 
 
@@ -89,6 +90,8 @@ class AgentPage:
         if opened is not None:
             since, window = opened[0].step - opened[1].departure_step, opened[1]
             self._told.text = f"Departed at step {window.departure_step:,}, {since:,} steps ago, by {window.cause}."
+            if window.provisional:
+                self._told.text += " Provisional: its family is still learning."
         texts = {
             "Progress p": percent(None if episode is None else episode.progress),
             "Propositions q": percent(None if episode is None else episode.propositions),
@@ -96,19 +99,29 @@ class AgentPage:
             "Running cost": figure(agent.running_cost) if opened is not None else NOTHING,
             "Step": NOTHING if episode is None else f"{episode.step:,}",
             "Mode": NOTHING if episode is None else clean_label_value(episode.mode),
-            "Stress λ": stress(None if traits is None else traits.stress),
+            "Stress λ": NOTHING if traits is None else stress_text(traits.declared_stress),
             "Last heard": ago(None if status is None else now_s - status.seen_s),
             "Family": NOTHING,
             "Task": NOTHING if traits is None else clean_label_value(traits.task),
             "Episode": NOTHING if episode is None else clean_label_value(episode.key.episode),
             "Copies dropped": NOTHING if status is None else f"{status.counts.duplicate_steps:,}",
             "Steps missing": NOTHING if status is None else f"{status.counts.missing_steps:,}",
+            "Last episode": NOTHING if agent.ended is None else end_words(agent.ended),
         }
         if traits is not None:
             parts = (clean_label_value(part) for part in (traits.family, traits.method, traits.version))
             texts["Family"] = group_name(*parts)
         for name, text in texts.items():
             self._stats[name].text = text
+
+
+def end_words(summary: EpisodeSummary) -> str:
+    """How an episode ended, and what is to be known before its figures are believed."""
+    told: list[str] = [summary.outcome]
+    if summary.interruptions:
+        told.append(f"{summary.interruptions:,} interruption{'' if summary.interruptions == 1 else 's'}")
+    told += [name for name in ("gap", "joined", "provisional") if getattr(summary, name)]
+    return "; ".join(told)
 
 
 def _card(title: str, note: str = "") -> ui.element:

@@ -1,6 +1,7 @@
-"""The families: a table, and the stress-response curve of the one that is chosen.
+"""The families: a table, and of the one that is chosen the stress-response curve with its levels.
 
-The table shows success beside what it costs to recover, since the one says little without the other.
+The table shows success beside what it costs to recover, since the one says little without the other, and a capacity
+beside how much of it was tested.
 """
 
 from collections.abc import Callable
@@ -18,23 +19,48 @@ from springback.dashboards.live_page.page_parts import (
     group_name,
     percent,
     section_title,
-    stress,
 )
+from springback.dashboards.live_page.pages.stress_levels import LevelTable, beta_words
 from springback.sinks.fleet.fleet_state import clean_family, family_key
+from springback.stream_processors.metrics.figure_words import (
+    capacity_text,
+    dependable_text,
+    learning_text,
+    live_state,
+    share_text,
+    stress_state_text,
+    stress_text,
+    within_noise,
+    worst_level,
+)
+from springback.stream_processors.metrics.glossary import (
+    CONTRACT_VIOLATED,
+    NOTHING_DECLARED,
+    WITHIN_NOISE,
+    LiveState,
+    meaning,
+)
 from springback.stream_processors.resilience.readings import FamilyReading
 
-_BETA = "Policy stability: the largest change of the stability loss per magnitude of a perturbation"
 _COLUMNS = (
     Column("family", "Family", "left", look="family"),
     Column("success", "Success", "left", look="share", hint="Share of episodes that ended in success"),
     Column("cost", "Cost", "right", hint="Mean recovery cost of an episode"),
-    Column("capacity", "λ*", "right", hint="Stress capacity: the largest stress at which the contract is kept"),
-    Column("live", "live λ", "right", "sb-wide", hint="The 0.9 quantile of stress over the family's active episodes"),
-    Column("beta", "β", "right", "sb-wide", hint=_BETA),
+    Column("capacity", "Dependable", "left", look="remark", hint=meaning("dependable capacity")),
+    Column("star", "λ*", "left", "sb-wide", "remark", hint=meaning("λ*")),
+    Column("now", "Stress now", "left", "sb-wide", "mark", hint=meaning("live stress")),
+    Column("violations", "Broke the contract", "left", "sb-wide", "remark", hint=meaning("violation share")),
+    Column("beta", "β", "right", "sb-wide", "remark", hint=meaning("β")),
     Column("episodes", "Episodes", "right", "sb-wide"),
-    Column("contract", "Contract", "left", "sb-mark", "mark"),
 )
 _ROWS = 25
+LIVE_LOOKS: dict[LiveState, tuple[str, str]] = {
+    "within": ("calm", "check_circle_outline"),
+    "untested": ("silent", "help_outline"),
+    "breach": ("rebound", "warning_amber"),
+    "none_declared": ("unknown", "remove_circle_outline"),
+}
+"""The mark and the icon of what the live stress is against the levels."""
 
 
 class FamilyTable:
@@ -77,27 +103,36 @@ def family_title(family: FamilyReading) -> str:
 
 def _row(family: FamilyReading) -> dict[str, Any]:
     name, method, version = clean_family(family)
-    if family.in_breach:
-        mark, icon, contract = "rebound", "warning_amber", "breach"
-    elif family.capacity is None:
-        mark, icon, contract = "unknown", "help_outline", "too few"
-    elif family.capacity_flag == "none":
-        mark, icon, contract = "stalled", "report", "never kept"
-    else:
-        mark, icon, contract = "calm", "check_circle_outline", "kept"
-    capacity = "none" if family.capacity_flag == "none" else stress(family.capacity)
+    state = live_state(family.stress_state)
+    mark, icon = LIVE_LOOKS[state]
+    now = stress_state_text(family.stress_state)
+    capacity, _, above = dependable_text(family).partition("; ")
+    star, _, above_star = capacity_text(family.capacity, family.capacity_flag).partition("; ")
+    worst = worst_level(family)
+    violated = CONTRACT_VIOLATED if family.contract_violated else None
+    noise = within_noise(family.beta_difference, family.stability_repeatability)
     return {
         "key": family_key(family).hex(),
         **{"family": name, "method": f"{method} {version}", "family_sort": family_title(family)},
+        "learning": learning_text(family.bound_references, family.bound_references_needed),
+        "narrow": "; ".join(filter(None, (now, violated))),
         "success": percent(family.success_rate),
         "success_sort": _sortable(family.success_rate),
         "share": None if family.success_rate is None else round(100 * family.success_rate),
         **{"cost": figure(family.recovery_cost_mean), "cost_sort": _sortable(family.recovery_cost_mean)},
-        **{"capacity": capacity, "capacity_sort": _sortable(family.capacity)},
-        **{"live": stress(family.live_stress), "live_sort": _sortable(family.live_stress)},
+        **{"capacity": capacity, "capacity_remark": above, "capacity_sort": _sortable(family.dependable)},
+        **{"star": star, "star_remark": above_star, "star_sort": _sortable(family.capacity)},
+        "now": now if family.live_stress is None else f"{stress_text(family.live_stress)} {now}",
+        **{"now_sort": now, "now_mark": mark, "now_icon": icon},
+        "now_hint": meaning(NOTHING_DECLARED if family.stress_state is None else family.stress_state),
+        "violations": NOTHING if worst is None else f"{worst.level.violations:,} of {worst.level.episodes:,}",
+        "violations_remark": "; ".join(
+            filter(None, (worst and stress_text(worst.stress), worst and share_text(worst.level), violated))
+        ),
+        "violations_sort": _sortable(worst and worst.level.violation_low),
         **{"beta": figure(family.beta), "beta_sort": _sortable(family.beta)},
+        "beta_remark": WITHIN_NOISE if noise else None,
         **{"episodes": f"{family.episodes:,}" if family.episodes else NOTHING, "episodes_sort": family.episodes},
-        **{"contract": contract, "contract_sort": contract, "mark": mark, "icon": icon},
     }
 
 
@@ -106,7 +141,7 @@ def _sortable(value: float | None) -> float:
 
 
 class FamilyPanel:
-    """The page's content. Until somebody chooses, a family in breach is shown, or the first."""
+    """The page's content. Until somebody chooses, a family that wants to be looked at is shown, or the first."""
 
     def __init__(self, sink: LiveSink) -> None:
         self._sink = sink
@@ -117,14 +152,23 @@ class FamilyPanel:
             with ui.element("section").classes("sb-card").props('aria-label="Families"'):
                 section_title("Families")
                 ui.label(
-                    "Success says whether agents arrive, cost what the way back took. A click shows the curve."
+                    "Success says whether agents arrive, cost what the way back took. A capacity is no more than what "
+                    "was tested. A click shows the curve."
                 ).classes("sb-note")
                 self._table = FamilyTable(on_choose=self._choose)
-            with ui.element("section").classes("sb-card sb-curve").props('aria-label="Stress response"'):
-                self._title = section_title()
-                self._words = ui.label().classes("sb-note")
-                self._curve = LiveChart("margin over stress", "sb-chart sb-chart--tall")
-                ui.label("Hollow points stand on too few episodes to decide anything.").classes("sb-note")
+            with ui.element("div").classes("sb-halves"):
+                with ui.element("section").classes("sb-card sb-curve").props('aria-label="Stress response"'):
+                    self._title = section_title()
+                    self._words = ui.label().classes("sb-note")
+                    self._curve = LiveChart("margin over stress", "sb-chart sb-chart--tall")
+                    ui.label(
+                        "Square: broken. Triangle: undecided. Hollow: too few episodes to decide anything. Shaded: not "
+                        "tested."
+                    ).classes("sb-note")
+                with ui.element("section").classes("sb-card").props('aria-label="Stress levels"'):
+                    section_title("What each level shows")
+                    self._levels = LevelTable()
+                    self._beta = ui.label().classes("sb-note sb-beta")
 
     def refresh(self) -> None:
         """Shows what holds now."""
@@ -136,11 +180,17 @@ class FamilyPanel:
             return
         self._table.show(self._families)
         shown = next((family for family in self._families if family_key(family).hex() == self._chosen), None)
-        shown = shown or next((family for family in self._families if family.in_breach), self._families[0])
+        shown = shown or max(self._families, key=_urgency)
         self._title.text = f"Stress response of {family_title(shown)}"
         self._words.text = curve_words(shown)
         self._curve.show(stress_chart(shown))
+        self._levels.show(shown)
+        self._beta.text = beta_words(shown)
 
     def _choose(self, key: str) -> None:
         self._chosen = key
         self.refresh()
+
+
+def _urgency(family: FamilyReading) -> tuple[bool, bool]:
+    return family.in_breach, family.contract_violated

@@ -8,6 +8,7 @@ from springback.dashboards.live_page.fleet_rows import FleetRow, RowOrder, count
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import (
     NOTHING,
+    PROVISIONAL,
     STATE_LOOKS,
     Column,
     LiveTable,
@@ -112,6 +113,7 @@ def _shown(row: FleetRow, now_s: float) -> dict[str, Any]:
         "name": row.name,
         "state": row.state,
         "word": look.word,
+        "remark": PROVISIONAL if row.provisional and row.state == "rebound" else None,
         "icon": look.icon,
         "family": group_name(row.family, row.method, row.version) or NOTHING,
         "progress": percent(row.progress),

@@ -20,6 +20,7 @@ from springback.dashboards.live_page.pages.page_frame import (
 )
 from springback.dashboards.live_page.pages.pipeline_panel import PipelinePanel
 from springback.dashboards.live_page.pages.windows import WindowList, WindowPanel
+from springback.dashboards.live_page.pages.words import word_list
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 
 _FROM_PYTHON = """\
@@ -99,6 +100,7 @@ class LivePages:
         def agent(request: Request, token: str) -> None:
             with page_frame(self._sink, self._bootstrap, None, _dark(request)) as refreshed:
                 refreshed(AgentPage(self._sink, token, self._window).refresh)
+                word_list()
 
         ui.page("/agent/{token}", title="Agent \N{MIDDLE DOT} springback")(agent)
 
@@ -120,6 +122,7 @@ class LivePages:
                 with ui.element("section").classes("sb-card").props('aria-label="Recent rebound windows"'):
                     ui.link("Recent rebound windows", PAGES["Windows"]).classes("sb-title")
                     windows = WindowList(_NEWEST_WINDOWS, "short")
+            word_list()
         refreshed(empty_state(self._sink, self._bootstrap, content))
 
         def refresh() -> None:
@@ -132,9 +135,11 @@ class LivePages:
 
     def _families(self, refreshed: Refreshed) -> None:
         refreshed(FamilyPanel(self._sink).refresh)
+        word_list()
 
     def _windows(self, refreshed: Refreshed) -> None:
         refreshed(WindowPanel(self._sink).refresh)
+        word_list()
 
     def _pipeline(self, refreshed: Refreshed) -> None:
         refreshed(PipelinePanel(self._sink, self._bootstrap).refresh)

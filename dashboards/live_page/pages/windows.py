@@ -35,7 +35,12 @@ def dominant_channel(costs: ChannelCosts) -> str | None:
 
 
 def window_sentence(window: WindowReading) -> str:
-    """What happened, and what has become of it."""
+    """What happened, what has become of it, and whether it counts."""
+    told = _sentence(window)
+    return f"{told} Provisional: its family is still learning." if window.provisional else told
+
+
+def _sentence(window: WindowReading) -> str:
     agent = clean_label_value(window.key.agent)
     head = f"{agent} departed from its baseline at step {window.departure_step:,}, {_CAUSES[window.cause]},"
     steps = f"{window.length_steps:,} step{'' if window.length_steps == 1 else 's'}"

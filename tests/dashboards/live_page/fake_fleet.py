@@ -18,6 +18,7 @@ from springback.stream_processors.resilience.readings import (
     EpisodeTraits,
     ExtensibilityRatios,
     FamilyReading,
+    LevelState,
     OpenWindow,
     Reading,
     StressMargin,
@@ -42,6 +43,7 @@ def status(
     seen_s: float | None = None,
     departed: int | None = None,
     cost: float = 0.0,
+    provisional: bool = False,
     intensity: float | None = 0.5,
     ended: bool = False,
     **fields: Any,
@@ -51,7 +53,12 @@ def status(
     window = None
     if departed is not None:
         window = OpenWindow(
-            number=0, cause="effort", departure_step=departed, departure_time_s=seen_s, recovery_cost=cost
+            number=0,
+            cause="effort",
+            departure_step=departed,
+            departure_time_s=seen_s,
+            recovery_cost=cost,
+            provisional=provisional,
         )
     episode = episode_status(
         agent,
@@ -83,7 +90,7 @@ def window(agent: str, number: int = 0, **fields: Any) -> WindowReading:
     return window_reading(agent, **(base | fields))
 
 
-def summary(agent: str, episode: str = "1") -> EpisodeSummary:
+def summary(agent: str, episode: str = "1", **fields: Any) -> EpisodeSummary:
     return episode_summary(
         agent,
         episode=episode,
@@ -95,30 +102,104 @@ def summary(agent: str, episode: str = "1") -> EpisodeSummary:
         window_steps=12,
         started_s=1.0,
         ended_s=61.0,
+        **fields,
+    )
+
+
+def level(stress: float, margin: float, state: LevelState, violations: int, episodes: int = 12) -> StressMargin:
+    """A level with the Wilson interval of its violations: of 0, 1, 3 and 8 of 12, and of 2 of 3."""
+    low, high = {
+        (0, 12): (0.0, 0.2425),
+        (1, 12): (0.0149, 0.3539),
+        (3, 12): (0.0889, 0.5323),
+        (8, 12): (0.3906, 0.8619),
+        (2, 3): (0.2077, 0.9385),
+    }[violations, episodes]
+    return StressMargin(
+        stress=stress,
+        episodes=episodes,
+        margin=margin,
+        favourable_margin=0.5 if state in ("kept", "undecided") else -0.2,
+        state=state,
+        violations=violations,
+        violation_low=low,
+        violation_high=high,
+        ratios=ExtensibilityRatios(progress=1.5),
     )
 
 
 def family(name: str = "navigation", sequence: int = 1, **fields: Any) -> FamilyReading:
-    """A family that keeps its contract up to stress 0.4; at 0.8 too few episodes are known."""
-    ratios = ExtensibilityRatios(progress=2.0)
-    margins = ((0.0, 1.1, True), (0.2, 0.8, True), (0.4, 0.3, True), (0.6, -0.25, True), (0.8, -0.6, False))
+    """A family that keeps its contract up to stress 0.4 and breaks it at 0.6; at 0.8 too few episodes are known."""
     base: dict[str, Any] = {
         **{"method": "reflexion", "version": "1.4", "episodes": 240, "censored": 2, "violations": 12},
         **{"success_rate": 0.97, "completion": 0.98, "mean_steps": 60.0, "recovery_cost_mean": 1.82, "beta": 4.48},
         **{"beta_p95": 3.1, "beta_by_kind": {}, "beta_unpaired": None, "pairs": 120, "tasks_let_go": 0},
-        **{"capacity": 0.4, "first_breach": 0.6, "stress_state": "within", "breaches": 0, "navigation": {}},
-        "margins": tuple(
-            StressMargin(
-                stress=stress,
-                episodes=12,
-                margin=margin,
-                state="insufficient" if not enough else "kept" if margin >= 0 else "broken",
-                ratios=ratios,
-            )
-            for stress, margin, enough in margins
+        **{"unpaired": {}, "beta_difference": 0.9, "stability_repeatability": 0.5},
+        **{"capacity": 0.4, "capacity_flag": "ok", "dependable": 0.4, "tested_up_to": 0.6, "first_breach": 0.6},
+        **{"stress_state": "within", "breaches": 0, "contract_violated": True, "contract_violations": 1},
+        **{"active_episodes": 3, "active_undeclared": 0, "undeclared": None, "navigation": {}},
+        **{"bound_references": 40, "bound_references_needed": 20, "provisional_episodes": 0},
+        "margins": (
+            level(0.0, 0.5, "kept", 0),
+            level(0.2, 0.4, "kept", 0),
+            level(0.4, 0.25, "kept", 1),
+            level(0.6, -0.25, "broken", 8),
+            level(0.8, -0.6, "insufficient", 2, 3),
+            StressMargin(stress=1.0, episodes=0, margin=None, state="insufficient", ratios=ExtensibilityRatios()),
         ),
     }
     return family_reading(name, sequence, **(base | fields))
+
+
+NOTHING_KNOWN: dict[str, Any] = {
+    **{"capacity": None, "capacity_flag": "insufficient", "dependable": None, "tested_up_to": None},
+    **{"first_breach": None, "margins": (), "contract_violated": False, "contract_violations": 0},
+}
+"""A family of which too few episodes have ended."""
+
+
+def moments() -> dict[str, FamilyReading]:
+    """A family at four moments of a demo: learning, taught by clean episodes, while stress rises, and at the end."""
+    unseen: dict[str, Any] = {"beta": None, "beta_p95": None, "pairs": 0, "beta_difference": None}
+    unbroken: dict[str, Any] = {"contract_violated": False, "contract_violations": 0, "first_breach": None}
+    margins = family().margins
+    learning = family(
+        **NOTHING_KNOWN,
+        **unseen,
+        bound_references=12,
+        provisional_episodes=12,
+        episodes=12,
+        live_stress=0.0,
+        stress_state="untested",
+        stability_repeatability=None,
+    )
+    clean = family(
+        **unbroken,
+        **unseen,
+        capacity=0.0,
+        capacity_flag="open",
+        dependable=0.0,
+        tested_up_to=0.0,
+        margins=margins[:1],
+        live_stress=0.0,
+        episodes=40,
+    )
+    rising = family(
+        **unbroken,
+        capacity=0.2,
+        capacity_flag="open",
+        dependable=0.2,
+        tested_up_to=0.2,
+        margins=(*margins[:2], level(0.4, -0.1, "insufficient", 2, 3)),
+        live_stress=0.6,
+        stress_state="untested",
+        beta=39.3,
+        beta_difference=7.86,
+        stability_repeatability=8.0,
+        unpaired={"no_twin": 4, "other_version": 3},
+    )
+    ended = family(live_stress=None, stress_state=None, active_episodes=0)
+    return {"learning": learning, "clean": clean, "rising": rising, "ended": ended}
 
 
 def run_apart(make: Callable[[], Coroutine[Any, Any, T]]) -> T:

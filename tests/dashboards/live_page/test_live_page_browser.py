@@ -7,11 +7,21 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Locator, Page, expect
 
 from springback.sinks.fleet.fleet_state import agent_key
 from springback.sinks.fleet.labels import clean_label_value
-from tests.dashboards.live_page.fake_fleet import ReadingSender, family, status, summary, window
+from springback.stream_processors.metrics.glossary import meaning
+from tests.dashboards.live_page.fake_fleet import (
+    NOTHING_KNOWN,
+    ReadingSender,
+    family,
+    moments,
+    status,
+    summary,
+    window,
+)
 from tests.dashboards.live_page.live_process import LiveProcess
 
 pytestmark = [pytest.mark.broker, pytest.mark.browser]
@@ -223,25 +233,108 @@ def test_families_show_success_beside_cost_and_the_curve_of_whoever_is_chosen(
     sender.send(
         family("navigation"),
         family(
-            "assembly", stress_state="breach", live_stress=0.8, capacity=0.2, success_rate=0.5, recovery_cost_mean=6.25
+            "assembly",
+            stress_state="breach",
+            live_stress=0.8,
+            dependable=0.2,
+            success_rate=0.5,
+            recovery_cost_mean=6.25,
         ),
-        family("cleaning", capacity=None, capacity_flag="insufficient", margins=(), recovery_cost_mean=None),
+        family("cleaning", **NOTHING_KNOWN, recovery_cost_mean=None, stress_state=None, live_stress=None),
     )
-    table = page.locator(".sb-table tbody tr")
+    table = families_of(page)
     expect(table).to_have_count(3)
-    expect(table.nth(0)).to_contain_text(re.compile(r"assembly.*50.%.*6\.25.*0\.2.*0\.8.*breach", re.DOTALL))
-    expect(table.nth(2)).to_contain_text(re.compile(r"navigation.*97.%.*1\.82.*0\.4.*kept", re.DOTALL))
+    expect(table.nth(0)).to_contain_text(re.compile(r"assembly.*50.%.*6\.25.*0\.2.*0\.8 breach", re.DOTALL))
+    expect(table.nth(2)).to_contain_text(
+        re.compile(
+            r"navigation.*97.%.*1\.82.*0\.4.*0\.2 within.*8 of 12.*0\.6; 39 to 86 %; contract violated", re.DOTALL
+        )
+    )
     curve = page.get_by_role("img", name="margin over stress")
     expect(page.get_by_text("Stress response of assembly")).to_be_visible()  # the one in breach
-    expect(page.get_by_text("That is more than it withstands.")).to_be_visible()
-    expect(curve).to_contain_text("live 0.8")
+    expect(page.get_by_text("Its agents work at 0.8 now: breach.")).to_be_visible()
+    expect(curve).to_contain_text("live 0.8: breach")
     table.nth(2).click()
     expect(page.get_by_text("Stress response of navigation")).to_be_visible()
-    expect(curve).to_contain_text("\N{GREEK SMALL LETTER LAMDA}* 0.4")
+    expect(curve).to_contain_text("dependable: 0.4")
+    levels = page.locator("[aria-label='Stress levels'] tbody tr")
+    expect(levels).to_have_count(6)
+    expect(levels.nth(3)).to_contain_text(re.compile(r"0\.6.*broken.*12.*0\.25.*8 of 12 \(39 to 86 %\)", re.DOTALL))
+    expect(levels.nth(4)).to_contain_text(re.compile(r"0\.8.*insufficient.*3", re.DOTALL))
     sender.send(family("navigation", 2, success_rate=0.25))
     expect(table.nth(2)).to_contain_text("25")
     table.nth(1).click()
-    expect(page.get_by_text("Too few episodes at any stress")).to_be_visible()
+    expect(page.get_by_text("Too few episodes at any declared stress")).to_be_visible()
+    expect(table.nth(1)).to_contain_text(re.compile(r"not known.*not known.*no declared stress running", re.DOTALL))
+
+
+def families_of(page: Page) -> Locator:
+    return page.locator("[aria-label='Families'] .sb-table tbody tr")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_at_three_moments_of_a_demo_nothing_says_more_than_is_known(
+    shared: LiveProcess, shared_sender: ReadingSender, open_page: OpenPage, width: int
+) -> None:
+    """Situations 2 and 10: while clean episodes run, as stress rises, at the end; on a phone too."""
+    page = open_page(shared.address + "families", width=width)
+    number = 0
+    for moment, (row, words) in {
+        "learning": (r"learning: 12 of 20.*not known.*untested", "Learning: 12 of 20 references"),
+        "clean": (r"at least 0\.0.*not tested above", "Nothing above 0.0 is tested."),
+        "rising": (r"at least 0\.2.*not tested above", "Its agents work at 0.6 now: untested."),
+        "ended": (r"no declared stress running", "No declared stress running."),
+    }.items():
+        number += 1
+        name = f"{moment}-{width}"
+        shared_sender.send(replace(moments()[moment], family=name, sequence=number))
+        shown = families_of(page).filter(has_text=name)
+        expect(shown).to_contain_text(name)
+        text = re.sub(r"\s+", " ", shown.inner_text())
+        if moment == "learning" and width == 390:  # the capacity stands after what runs now, under the family's name
+            row = r"learning: 12 of 20.*untested.*not known"
+        assert re.search(row, text), text
+        assert "kept, up to" not in text
+        shown.get_by_role("button", name=name).click()
+        expect(page.get_by_text(words)).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_text("What the words mean").click()
+    expect(page.get_by_text(meaning("undecided"))).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_every_state_is_explained_where_it_stands(
+    shared: LiveProcess, shared_sender: ReadingSender, open_page: OpenPage
+) -> None:
+    page = open_page(shared.address + "families")
+    shared_sender.send(replace(moments()["rising"], family="explained"))
+    shown = families_of(page).filter(has_text="explained")
+    shown.get_by_text("0.6 untested").hover()
+    expect(page.get_by_role("tooltip")).to_have_text(meaning("untested"))
+    page.get_by_role("columnheader", name="Dependable").hover()
+    expect(page.get_by_role("tooltip").filter(has_text=meaning("dependable capacity"))).to_be_visible()
+
+
+def test_a_provisional_window_says_that_it_does_not_count(
+    shared: LiveProcess, shared_sender: ReadingSender, open_page: OpenPage
+) -> None:
+    page = open_page(shared.address + "windows")
+    shared_sender.send(
+        window("learner-1", provisional=True, state="open", departure_time_s=time.time()),
+        status("learner-1", 44, departed=41, cost=1.0, provisional=True),
+        summary("learner-2", "1", interruptions=2, gap=True),
+        status("learner-2", 10),
+    )
+    told = page.locator(".sb-windows li").filter(has_text="learner-1")
+    expect(told).to_contain_text("Provisional: its family is still learning.")
+    page.goto(shared.address)
+    expect(row(page, "learner-1")).to_contain_text(re.compile("in rebound.*provisional", re.DOTALL))
+    page.goto(shared.address + agent_path("learner-1"))
+    expect(page.get_by_text("by effort. Provisional: its family is still learning.")).to_be_visible()
+    page.goto(shared.address + agent_path("learner-2"))
+    expect(page.locator(".sb-stats > div").filter(has_text="Last episode")).to_contain_text(
+        "success; 2 interruptions; gap"
+    )
 
 
 def test_recent_windows_are_paged(live: LiveProcess, sender: ReadingSender, open_page: OpenPage) -> None:

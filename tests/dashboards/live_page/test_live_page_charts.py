@@ -1,8 +1,14 @@
 """What is in the charts, and what is said beside them."""
 
+from typing import Any
+
+from msgspec.structs import replace
+
 from springback.dashboards.live_page.agent_memory import AgentHistory, Span
 from springback.dashboards.live_page.charts import cost_chart, curve_words, intensity_chart, stress_chart
-from tests.dashboards.live_page.fake_fleet import family, status
+from springback.dashboards.live_page.pages.stress_levels import beta_words
+from springback.stream_processors.resilience.readings import ExtensibilityRatios, LevelFigures
+from tests.dashboards.live_page.fake_fleet import NOTHING_KNOWN, family, level, moments, status
 
 
 def history(seconds: int) -> AgentHistory:
@@ -30,36 +36,115 @@ def test_a_window_that_began_before_the_samples_is_shaded_from_the_edge() -> Non
     assert options["series"][0]["data"][-1] == [1099_000, 49.5]
 
 
-def test_the_curve_marks_the_capacity_and_the_live_stress() -> None:
-    (series,) = stress_chart(family(stress_state="breach", live_stress=0.8, capacity=0.4))["series"]
+def test_the_curve_marks_what_is_dependable_and_the_live_stress_and_shades_what_was_not_tested() -> None:
+    (series,) = stress_chart(family(stress_state="breach", live_stress=0.8))["series"]
     assert [point["value"] for point in series["data"]] == [
-        [0.0, 1.1],
-        [0.2, 0.8],
-        [0.4, 0.3],
+        [0.0, 0.5],
+        [0.2, 0.4],
+        [0.4, 0.25],
         [0.6, -0.25],
         [0.8, -0.6],
     ]
+    assert [point["symbol"] for point in series["data"]] == ["circle", "circle", "circle", "rect", "circle"]
     fills = [point["itemStyle"]["color"] for point in series["data"]]
     assert fills[-1] != fills[0]  # too few episodes to decide anything: hollow
-    marks = {line["label"]["formatter"]: (line.get("xAxis"), line.get("yAxis")) for line in series["markLine"]["data"]}
-    assert marks == {"contract": (None, 0), "\u03bb* 0.4": (0.4, None), "live 0.8": (0.8, None)}
+    assert marks_of(series) == {
+        "contract": (None, 0),
+        "dependable: 0.4": (0.4, None),
+        "live 0.8: breach": (0.8, None),
+    }
+    assert series["markArea"]["data"] == [[{"xAxis": 0.6}, {"xAxis": 1.0}]]
+
+
+def marks_of(series: Any) -> dict[str, tuple[float | None, float | None]]:
+    return {line["label"]["formatter"]: (line.get("xAxis"), line.get("yAxis")) for line in series["markLine"]["data"]}
 
 
 def test_what_is_not_known_is_not_drawn() -> None:
-    (series,) = stress_chart(family(capacity=None, capacity_flag="insufficient", live_stress=None, margins=()))[
-        "series"
-    ]
+    (series,) = stress_chart(family(**(NOTHING_KNOWN | {"live_stress": None, "stress_state": None})))["series"]
     assert series["data"] == []
-    assert len(series["markLine"]["data"]) == 1
-    (series,) = stress_chart(family(capacity=0.0, capacity_flag="none"))["series"]
-    assert [line.get("xAxis") for line in series["markLine"]["data"]] == [None, 0.2]
+    assert list(marks_of(series)) == ["contract"]
+    assert "markArea" not in series
+    # Nothing declared runs: not even what it is at is drawn. Nothing is dependable: no line is at 0.
+    none = family(capacity=0.0, capacity_flag="none", dependable=None, live_stress=None, stress_state=None)
+    assert list(marks_of(stress_chart(none)["series"][0])) == ["contract"]
+
+
+def test_a_point_of_an_undecided_level_has_a_shape_of_its_own() -> None:
+    (series,) = stress_chart(family(margins=(level(0.2, -0.1, "undecided", 3),)))["series"]
+    assert [point["symbol"] for point in series["data"]] == ["triangle"]
 
 
 def test_the_curve_is_told_in_words() -> None:
     assert curve_words(family()) == (
-        "It keeps its contract up to stress 0.4, and first breaks it at 0.6. Its agents work at 0.2 now."
+        "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. Nothing above "
+        "0.6 is tested. Its agents work at 0.2 now: within. Contract violated: under stress 0.6 8 of 12 (39 to 86 %) "
+        "episodes broke it."
     )
-    assert "more than it withstands" in curve_words(family(stress_state="breach", live_stress=0.8))
-    assert "When last seen at work they were beyond it." in curve_words(family(stress_state="breach", live_stress=None))
-    assert "no stress" in curve_words(family(capacity=0.0, capacity_flag="none"))
-    assert "Too few" in curve_words(family(capacity=None, capacity_flag="insufficient"))
+    assert "Its agents work at 0.8 now: breach." in curve_words(family(stress_state="breach", live_stress=0.8))
+    assert curve_words(family(capacity=0.0, capacity_flag="none", dependable=None)).startswith(
+        "Not even its lowest tested level is kept"
+    )
+    assert curve_words(family(**NOTHING_KNOWN)).startswith("Too few episodes at any declared stress")
+
+
+def test_what_is_said_at_three_moments_of_a_demo() -> None:
+    """Situations 2 and 10: while clean episodes run, as stress rises, at the end. Nothing says more than is known."""
+    told = {moment: curve_words(reading) for moment, reading in moments().items()}
+    assert told == {
+        "learning": (
+            "Too few episodes at any declared stress to say what it withstands. Its agents work at 0.0 now: untested. "
+            "Learning: 12 of 20 references; its windows are provisional. Provisional episodes that count here for "
+            "nothing: 12."
+        ),
+        "clean": (
+            "It keeps its contract without stress. Nothing above 0.0 is tested. Its agents work at 0.0 now: within."
+        ),
+        "rising": (
+            "It keeps its contract at every tested level up to 0.2. Nothing above 0.2 is tested. Its agents work at "
+            "0.6 now: untested."
+        ),
+        "ended": (
+            "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. Nothing "
+            "above 0.6 is tested. No declared stress running. Contract violated: under stress 0.6 8 of 12 (39 to 86 %) "
+            "episodes broke it."
+        ),
+    }
+    assert marks_of(stress_chart(moments()["clean"])["series"][0]) == {
+        "contract": (None, 0),
+        "dependable: at least 0.0": (0.0, None),
+        "live 0.0: within": (0.0, None),
+    }
+
+
+def test_robots_that_declare_no_stress_have_no_live_stress() -> None:
+    """Situation 4: nothing is said of 0.0."""
+    undeclared = LevelFigures(
+        episodes=20,
+        margin=-1.0,
+        state="broken",
+        ratios=ExtensibilityRatios(),
+        violations=20,
+        violation_low=0.8389,
+        violation_high=1.0,
+    )
+    field = family(
+        **(NOTHING_KNOWN | {"live_stress": None, "stress_state": None, "active_episodes": 3, "active_undeclared": 3}),
+        undeclared=undeclared,
+    )
+    assert curve_words(replace(field, contract_violated=True)) == (
+        "Too few episodes at any declared stress to say what it withstands. No declared stress running (3 episodes "
+        "undeclared). Contract violated: under undeclared stress 20 of 20 (84 to 100 %) episodes broke it."
+    )
+
+
+def test_beta_says_when_it_says_nothing_and_what_it_does_not_know_of() -> None:
+    assert beta_words(family()) == "β 4.48 over 120 pairs (its change of loss 0.90, repeatability 0.50)."
+    assert beta_words(moments()["rising"]) == (
+        "β 39.30 over 120 pairs says nothing: within run-to-run noise (its change of loss 7.86, repeatability 8.00). "
+        "7 unpaired: 4 no twin, 3 other version."
+    )
+    assert beta_words(family(stability_repeatability=None)) == (
+        "β 4.48 over 120 pairs; how much clean runs differ is not known."
+    )
+    assert beta_words(moments()["clean"]) == "β is not known: no pair of a clean and a perturbed run of one task."

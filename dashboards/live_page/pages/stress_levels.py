@@ -1,0 +1,101 @@
+"""What is known of one family at each stress level, and what β rests on: beside its curve."""
+
+from typing import Any
+
+from nicegui import ui
+
+from springback.dashboards.live_page.page_parts import NOTHING, Column, LiveTable, figure
+from springback.stream_processors.metrics.figure_words import (
+    stress_text,
+    unpaired_text,
+    violation_text,
+    within_noise,
+)
+from springback.stream_processors.metrics.glossary import WITHIN_NOISE, meaning
+from springback.stream_processors.resilience.readings import FamilyReading, LevelFigures, LevelState
+
+LEVEL_LOOKS: dict[LevelState, tuple[str, str]] = {
+    "kept": ("calm", "check_circle_outline"),
+    "broken": ("rebound", "warning_amber"),
+    "undecided": ("stalled", "balance"),
+    "insufficient": ("unknown", "help_outline"),
+}
+"""The mark and the icon of what a level shows."""
+
+_COLUMNS = (
+    Column("stress", "λ", "left"),
+    Column("state", "Shows", "left", look="mark"),
+    Column("episodes", "Episodes", "right", hint="The latest ones that the level rests on"),
+    Column("margin", "M", "right", hint=meaning("margin M")),
+    Column("favourable", "M⁺", "right", "sb-wide", hint=meaning("favourable margin M⁺")),
+    Column("violations", "Broke the contract", "right", hint=meaning("violation share")),
+)
+_MOST_LEVELS = 100
+
+
+class LevelTable:
+    """The levels of one family, the undeclared one last, with what is left out of them."""
+
+    def __init__(self) -> None:
+        paging = {"rowsPerPage": _MOST_LEVELS, "sortBy": None}
+        self._table = LiveTable(_COLUMNS, row_key="key", pagination=paging, sizes=(_MOST_LEVELS,), sort_suffix="_sort")
+        self._table.props["hide-bottom"] = True
+        self._shown: list[dict[str, Any]] = []
+        self._unmeasured = ui.label().classes("sb-note")
+
+    def show(self, family: FamilyReading) -> None:
+        """Shows this one's."""
+        levels: list[tuple[float | None, LevelFigures]] = [(margin.stress, margin) for margin in family.margins]
+        if family.undeclared is not None:
+            levels.append((None, family.undeclared))
+        rows = [_row(place, stress, level) for place, (stress, level) in enumerate(levels)]
+        if rows != self._shown:
+            self._shown = rows
+            self._table.rows = rows
+        told = "; ".join(
+            f"at {stress_text(stress)} {', '.join(level.unmeasured)}" for stress, level in levels if level.unmeasured
+        )
+        self._unmeasured.set_visibility(bool(told))
+        self._unmeasured.text = f"Not measured, and so in no margin: {told}."
+
+
+def beta_words(family: FamilyReading) -> str:
+    """What β says, and what it does not know of.
+
+    Units: of the stability loss by magnitude.
+    """
+    pairs = f"{family.pairs:,} pair{'' if family.pairs == 1 else 's'}"
+    if family.beta is None:
+        told = "β is not known: no pair of a clean and a perturbed run of one task."
+    else:
+        told = f"β {figure(family.beta)} over {pairs}"
+        if within_noise(family.beta_difference, family.stability_repeatability):
+            told += f" {WITHIN_NOISE}"
+        if family.beta_difference is not None and family.stability_repeatability is not None:
+            told += (
+                f" (its change of loss {figure(family.beta_difference)}, "
+                f"repeatability {figure(family.stability_repeatability)})."
+            )
+        else:
+            told += "; how much clean runs differ is not known."
+    unpaired = unpaired_text(family.unpaired)
+    return told if unpaired is None else f"{told} {unpaired}."
+
+
+def _row(place: int, stress: float | None, level: LevelFigures) -> dict[str, Any]:
+    mark, icon = LEVEL_LOOKS[level.state]
+    return {
+        "key": place,
+        **{"stress": stress_text(stress), "stress_sort": place},
+        **{"state": level.state, "state_sort": level.state, "state_mark": mark, "state_icon": icon},
+        "state_hint": meaning(level.state),
+        **{"episodes": f"{level.episodes:,}", "episodes_sort": level.episodes},
+        **{"margin": figure(level.margin), "margin_sort": _sortable(level.margin)},
+        **{"favourable": figure(level.favourable_margin), "favourable_sort": _sortable(level.favourable_margin)},
+        "violations": violation_text(level) if level.episodes else NOTHING,
+        "violations_sort": _sortable(level.violation_share),
+    }
+
+
+def _sortable(value: float | None) -> float:
+    return -2.0 if value is None else value
