@@ -49,6 +49,19 @@ def test_the_exporter_under_a_short_load_keeps_its_bounds(tmp_path: Path) -> Non
     assert found["ratio"] > 0
 
 
+def test_calibration_says_how_often_clean_episodes_and_costly_disturbances_alarm(tmp_path: Path) -> None:
+    written, recording = tmp_path / "shares.json", "tests/data/habitat_sim_nav_depth.whole.frames.jsonl.gz"
+    options = ("--draws", "1", "--references", "10,400", "--json", str(written), recording)
+    ran = bench(*options, program="tests.benchmarks.calibration")
+    assert ran.returncode == 0, ran.stderr
+    assert "Clean episodes with a window" in ran.stdout
+    found = {shares["bounds"]: shares for shares in json.loads(written.read_text())}
+    assert {shares["references"] for shares in found.values()} == {10}  # there are no 400 to draw
+    assert {shares["clean"] for shares in found.values()} == {26}  # the others of 36
+    assert [found[name]["behind"] for name in ("fixed", "in sample", "folds", "live")] == [0, 10, 10, 0]
+    assert all(0 <= shares["costly_found"] <= shares["costly"] for shares in found.values())
+
+
 def test_a_bound_that_does_not_hold_is_told() -> None:
     times = {"page_s": 0.1, "slowest_page_s": 1.5, "wall_s": 2.0, "ratio": 1.0}
     minute = Minute(minute=1, agents=1, readings=1, series=101, memory_mb=116.0, **times)

@@ -2,8 +2,13 @@
 
 Some clean episodes of a recording teach, the other ones and the disturbed ones of other tasks are scored: a window in
 a clean episode is a false alarm, one in an episode that its disturbance made longer, or made fail, is a finding. The
-alarm bounds come from four places in turn: fixed; from the sums of the episodes that taught the baseline, as it used to
-be; from sums by folds, as offline; and from the later half of the references, as the stream learns them one by one.
+alarm bounds come from five places in turn:
+
+- `fixed`: none but those of a family that has none of its own;
+- `in sample`: the sums of the episodes that taught the baseline, as it used to be offline;
+- `folds`: sums by the references of other folds, as it is offline;
+- `live, all`: references learned one by one, the sums of all of them from 20 on, as it used to be on the stream;
+- `live`: the same, but the sums of the later half alone, from 10 on, as it is on the stream.
 """
 
 import sys
@@ -25,11 +30,12 @@ from springback.producers.emitter.signal_checks import rows_of
 from springback.producers.recordings.step_frames import read_frames
 from springback.stream_processors.offline.evaluation import evaluate_frames, learn_baseline, run
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
-from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
+from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig, StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary
 
-Bounds = Literal["fixed", "in sample", "folds", "live"]
+Bounds = Literal["fixed", "in sample", "folds", "live, all", "live"]
+ALL_THAT_CAME = BaselineConfig(calibration_share=0.0, calibration_episodes=20)
 LEAST_HELD_OUT = 10
 """Clean episodes that must be left to be scored."""
 
@@ -42,9 +48,10 @@ class Recorded(NamedTuple):
     disturbed: list[EpisodeSummary]
 
     def is_costly(self, summary: EpisodeSummary, extra_steps: int) -> bool:
-        """Whether the disturbance cost so many steps over the clean run of the task, or its success."""
+        """Whether the disturbance cost the episode's success, or so many steps over the clean run of its task."""
         twin = self.clean.get(summary.traits.task)
-        return twin is not None and (summary.outcome != "success" or summary.steps - twin.steps >= extra_steps)
+        longer = twin is not None and summary.steps - twin.steps >= extra_steps
+        return longer or summary.outcome != "success"
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,11 +141,13 @@ def baselines(parts: Sequence[Sequence[StepFrame]], config: ResilienceConfig) ->
     """What these references teach, with bounds from each place."""
     frames = [frame for part in parts for frame in part]
     folds = learn_baseline(frames, config)
+    all_that_came = msgspec.structs.replace(config, baseline=ALL_THAT_CAME)
     blank = {name: msgspec.structs.replace(family, largest=[]) for name, family in folds.families.items()}
     return {
         "fixed": made_ready(msgspec.structs.replace(folds, families=blank), config),
         "in sample": made_ready(in_sample(folds, frames, config), config),
         "folds": made_ready(folds, config),
+        "live, all": made_ready(learned_live(parts, all_that_came), all_that_came),
         "live": made_ready(learned_live(parts, config), config),
     }
 
