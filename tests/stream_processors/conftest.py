@@ -158,7 +158,13 @@ class Stream:
             return not wanted
 
         async with self.consumer(SUMMARIES) as consumer:
-            await until(all_there, "every episode has its summary")
+            try:
+                await until(all_there, "every episode has its summary")
+            except AssertionError as error:
+                error.add_note(f"{len(wanted)} of {len(recorded.offline.summaries)} are missing: {sorted(wanted)}")
+                for worker in self.workers:
+                    error.add_note(f"worker {worker.process.pid}, {worker.process.poll()=}:\n{worker.log()}")
+                raise
 
     async def differences(self, recorded: Recorded) -> list[str]:
         """Where the streamed windows and episodes are not those of the offline run, to 1e-9; nothing may be missing."""

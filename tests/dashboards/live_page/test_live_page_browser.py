@@ -1,6 +1,8 @@
 """The live page in a browser, over readings that are written straight to the topics."""
 
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -49,6 +51,9 @@ def test_an_empty_page_says_how_to_fill_it_and_fills_by_itself(
     expect(page.get_by_text("No agent has reported yet")).to_be_visible()
     expect(page.get_by_text(f"springback replay FILE --broker {live.broker}")).to_be_visible()
     expect(page.get_by_role("status")).to_contain_text("live")
+    example = page.locator("pre", has_text="begin_episode").inner_text()
+    assert re.findall(r"^(?:from|import) (springback\S*)", example, re.MULTILINE) == ["springback"]
+    subprocess.run([sys.executable, "-c", example], check=True, timeout=60)
     page.set_viewport_size({"width": 390, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     sender.send(status("robot-7"))
