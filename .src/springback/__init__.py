@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from springback.producers.contract.codec import decode_frame, encode_json, encode_msgpack
     from springback.producers.contract.frame import StepFrame
     from springback.producers.emitter.kafka_publisher import KafkaPublisher
+    from springback.producers.emitter.measured_stress import MeasuredStress
     from springback.producers.emitter.publishers import FramePublisher, JsonLinesPublisher, MemoryPublisher
     from springback.producers.emitter.step_emitter import StepEmitter
     from springback.producers.environments.isolated import isolated
@@ -59,6 +60,7 @@ __all__ = [
     "KafkaPublisher",
     "MappedEmitters",
     "MappedSteps",
+    "MeasuredStress",
     "MemoryPublisher",
     "MissingExtraError",
     "OpenRecording",
@@ -91,6 +93,7 @@ _HOMES = {
     "producers.contract.codec": ("decode_frame", "encode_json", "encode_msgpack"),
     "producers.contract.frame": ("StepFrame",),
     "producers.emitter.kafka_publisher": ("KafkaPublisher",),
+    "producers.emitter.measured_stress": ("MeasuredStress",),
     "producers.emitter.publishers": ("FramePublisher", "JsonLinesPublisher", "MemoryPublisher"),
     "producers.emitter.step_emitter": ("StepEmitter",),
     "producers.environments.isolated": ("isolated",),

@@ -21,6 +21,7 @@ from springback.producers.mapping.transforms import (
     WITH_NUMBER,
     Transform,
     clip_transform,
+    linear_transform,
     number_transform,
     plain_transform,
     table_transform,
@@ -34,7 +35,7 @@ Convert = Callable[[Any], Any]
 
 OUTCOMES: Final = get_args(Outcome)
 _NUMBERS_OF_HEADER: Final = ("stress", "magnitude")
-_DISTANCES: Final = ("shortest_path", "path", "final_distance")
+_DISTANCES: Final = ("shortest_path", "path", "final_distance", "metres_per_unit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +221,18 @@ def _transform(section: TomlSection, place: str, item: object) -> Transform:
                 case [int() | float() as low, int() | float() as high] if low <= high:
                     return clip_transform(float(low), float(high))
             one.refuse(name, item[name], "two numbers, the lower first")
+        if name == "linear":
+            match item[name]:
+                case [int() | float() as zero, int() | float() as end] if zero != end:
+                    return linear_transform(float(zero), float(end))
+            one.refuse(name, item[name], "two different numbers: what counts as 0, and what counts as 1")
         if name == "table":
             entries = one.section(name)
             for key, value in entries.values.items():
                 if not isinstance(value, SCALARS):
                     entries.refuse(key, value, "a text or a number")
             return table_transform(entries.values)
-    with_argument = ", ".join((*WITH_NUMBER, "clip", "table"))
+    with_argument = ", ".join((*WITH_NUMBER, "clip", "linear", "table"))
     section.refuse(place, item, f"one of {', '.join(PLAIN)}, or a table of one key: {with_argument}")
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from springback.producers.emitter.measured_stress import linear_share
 from springback.producers.mapping.values import field_of, number_of, seconds_of, text_of, vector_of
 
 Function = Callable[[Any], Any]
@@ -236,6 +237,11 @@ def number_transform(name: str, argument: float) -> Transform:
 def clip_transform(low: float, high: float) -> Transform:
     """Values below `low` become `low`, those above `high` become `high`."""
     return Transform("clip", _one_of(_each(lambda value: min(max(value, low), high))))
+
+
+def linear_transform(zero: float, one: float) -> Transform:
+    """0 at one end of a scale and 1 at the other, in proportion between them, clipped; the ends may be in any order."""
+    return Transform("linear", _one_of(_each(lambda value: linear_share(value, zero, one))))
 
 
 def table_transform(entries: Mapping[str, Any]) -> Transform:
