@@ -1,5 +1,7 @@
 """What an open episode remembers for its policy stability, and the settings of it."""
 
+import math
+
 import msgspec
 import numpy as np
 
@@ -22,6 +24,11 @@ class StabilityConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         lag: steps after which an advantage is taken as it is; 0 waits for the episode's end, which is exact. What a lag
             leaves out is at most (discount * trace)^lag of an advantage: below 2 % with 64.
         spread_steps: how many values, the current one included, the variance of V is taken over.
+        judge_weights: of goal, rationality and efficiency in what a judge or the rubric thinks of a step: not
+            negative, and not all 0.
+
+    Raises:
+        ValueError: the weights are none.
     """
 
     discount: float = 0.99
@@ -29,6 +36,13 @@ class StabilityConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shaping: float = 1.0
     lag: int = 64
     spread_steps: int = 8
+    judge_weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        """Checks the weights."""
+        if not all(0.0 <= weight < math.inf for weight in self.judge_weights) or sum(self.judge_weights) == 0.0:
+            message = f"judge_weights: got {self.judge_weights}, expected three numbers of 0 or more, not all of them 0"
+            raise ValueError(message)
 
     @property
     def decay(self) -> float:

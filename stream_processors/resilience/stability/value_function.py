@@ -21,6 +21,7 @@ from springback.stream_processors.resilience.stability.stability_state import St
 from springback.stream_processors.resilience.tracking.batch import Batch
 from springback.stream_processors.resilience.tracking.scoring import ScoredBatch
 
+EQUAL = (1.0, 1.0, 1.0)
 PROGRESS_GAIN, RETRIES = GAINS.start, 3
 """Where the rubric's signals stand in the signal vector."""
 
@@ -89,18 +90,33 @@ def shaped_rewards(judge: Floats, potential: Floats, last: Ints, success: Bools,
     return judge + config.shaping * (config.discount * after - potential)
 
 
-def judged(judge: Floats, signals: Floats, violation: Floats, cell: Ints, cells: CellEstimates) -> Floats:
-    """A judge's opinion of each step, in [0, 1]: the mean of the scores that are there, else the rubric's.
+def judged(
+    judge: Floats,
+    signals: Floats,
+    violation: Floats,
+    cell: Ints,
+    cells: CellEstimates,
+    weights: tuple[float, float, float] = EQUAL,
+) -> Floats:
+    """A judge's opinion of each step, in [0, 1]: the weighted mean of the scores that are there, else of the rubric's.
 
-    Shape: judge (n, 3) with NaN where there is no score, signals (n, 8), the others (n,).
+    Shape: judge (n, 3) with NaN where there is no score, signals (n, 8), the others (n,); weights (3,). Scores that are
+    there but have no weight say nothing.
     """
     there = ~np.isnan(judge)
-    given = there.sum(axis=1)
-    total = np.where(there, judge, 0.0).sum(axis=1)
-    return np.where(given > 0, total / np.maximum(given, 1), rubric(signals, violation, cell, cells))
+    given = (there * np.array(weights)).sum(axis=1)
+    total = (np.where(there, judge, 0.0) * np.array(weights)).sum(axis=1)
+    own = rubric(signals, violation, cell, cells, weights)
+    return np.where(given > 0, total / np.where(given > 0, given, 1.0), own)
 
 
-def rubric(signals: Floats, violation: Floats, cell: Ints, cells: CellEstimates) -> Floats:
+def rubric(
+    signals: Floats,
+    violation: Floats,
+    cell: Ints,
+    cells: CellEstimates,
+    weights: tuple[float, float, float] = EQUAL,
+) -> Floats:
     """A judge without a language model (ours): mean of goal progress, rationality and efficiency, each in [0, 1].
 
     Goal is the progress gained, as a share of the nominal gain; rationality is 1 without a retry or a violation, 0.5
@@ -110,7 +126,7 @@ def rubric(signals: Floats, violation: Floats, cell: Ints, cells: CellEstimates)
     rationality = 1.0 - 0.5 * (signals[:, RETRIES] > 0) - 0.5 * (violation > 0)
     nominal_s, cycle_s = cells.mean[cell, CYCLE], signals[:, CYCLE]
     efficiency = np.where(np.isnan(cycle_s), 1.0, np.minimum(1.0, nominal_s / np.where(cycle_s > 0, cycle_s, 1.0)))
-    score: Floats = (goal + rationality + efficiency) / 3.0
+    score: Floats = (weights[0] * goal + weights[1] * rationality + weights[2] * efficiency) / sum(weights)
     return score
 
 
@@ -133,7 +149,7 @@ def value_rows(
     initial = np.array([state.initial_work or 1.0 for state in states])
     value = model.values(state_features(scored))
     return ValuedRows(
-        judged(rows.judge, rows.signals, rows.violation, scored.cell, baseline.cells),
+        judged(rows.judge, rows.signals, rows.violation, scored.cell, baseline.cells, config.judge_weights),
         -scored.remaining / initial[rows.episode],
         value,
         _spread(value, rows.episode, states, config.spread_steps),

@@ -23,12 +23,18 @@ NOMINAL_GOAL = 0.05 / 0.0525
 
 
 def judge_one(
-    judge: list[float], gain: float = 0.05, retries: float = 0, violation: float = 0, cycle: float = 1
+    judge: list[float],
+    gain: float = 0.05,
+    retries: float = 0,
+    violation: float = 0,
+    cycle: float = 1,
+    weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
 ) -> float:
     baseline = ready(nominal_baseline(CONFIG), CONFIG)
     signals = np.array([[0, 0, 0, retries, gain, 0, 0, cycle]], dtype=np.float64)
     cell = baseline.families["navigation"].rows[[0], 0, 4]
-    return float(judged(np.array([judge]), signals, np.array([violation], dtype=np.float64), cell, baseline.cells)[0])
+    violations = np.array([violation], dtype=np.float64)
+    return float(judged(np.array([judge]), signals, violations, cell, baseline.cells, weights)[0])
 
 
 @pytest.mark.parametrize(
@@ -57,6 +63,33 @@ def test_the_scores_that_are_there_count_and_no_rubric(judge: list[float], score
 )
 def test_the_rubric(step: dict[str, Any], goal: float, rationality: float, efficiency: float) -> None:
     assert judge_one([NAN] * 3, **step) == pytest.approx((goal + rationality + efficiency) / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scores", "weights", "score"),
+    [
+        ([0.2, 0.5, 1.0], (1.0, 1.0, 1.0), 1.7 / 3),
+        ([0.2, 0.5, 1.0], (2.0, 1.0, 1.0), 1.9 / 4),  # (0.4 + 0.5 + 1) / 4
+        ([0.2, NAN, 1.0], (2.0, 5.0, 1.0), 1.4 / 3),  # (0.4 + 1) / 3: what is not there has no weight
+        ([NAN, 0.5, NAN], (0.0, 3.0, 0.0), 0.5),
+    ],
+)
+def test_the_weights_of_the_scores_are_a_setting(
+    scores: list[float], weights: tuple[float, float, float], score: float
+) -> None:
+    assert judge_one(scores, weights=weights) == pytest.approx(score, rel=1e-12)
+
+
+def test_the_rubric_is_weighted_alike_and_stands_in_where_no_score_has_a_weight() -> None:
+    # Rationality 0.5 by the violation, with all the weight; a goal alone says nothing then.
+    assert judge_one([NAN] * 3, violation=1.0, weights=(0.0, 1.0, 0.0)) == 0.5
+    assert judge_one([0.9, NAN, NAN], violation=1.0, weights=(0.0, 1.0, 0.0)) == 0.5
+
+
+@pytest.mark.parametrize("weights", [(0.0, 0.0, 0.0), (1.0, -1.0, 1.0), (math.nan, 1.0, 1.0), (math.inf, 1.0, 1.0)])
+def test_weights_that_weigh_nothing_are_refused(weights: tuple[float, float, float]) -> None:
+    with pytest.raises(ValueError, match=r"judge_weights: got .* expected three numbers of 0 or more"):
+        StabilityConfig(judge_weights=weights)
 
 
 @given(st.lists(st.floats(-1e12, 1e12), min_size=4, max_size=4), st.floats(1e-300, 1e12))
