@@ -21,6 +21,7 @@ Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_IDENTIFIER
 Label = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST_LOAD)]
+Positive = Annotated[float, msgspec.Meta(gt=0.0, le=LARGEST_LOAD)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INTEGER)]
 Index = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INTEGER)]
 Instant = Annotated[float, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
@@ -88,7 +89,11 @@ class EpisodeHeader(_DescribedRun, frozen=True, omit_defaults=True):
 
 
 class NavigationOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a navigation episode ended: distances in metres, counts of actions and of goals. All optional."""
+    """How a navigation episode ended: distances, counts of actions and of goals. All optional.
+
+    `shortest_path`, `path` and `final_distance` are in metres. A source that counts in another unit, cells of a grid
+    say, gives `metres_per_unit`, by which readers multiply them; without it they are metres.
+    """
 
     shortest_path: NonNegative | None = None
     path: NonNegative | None = None
@@ -98,15 +103,21 @@ class NavigationOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     target_in_view: bool | None = None
     goals_met: Count | None = None
     goals_total: Count | None = None
+    metres_per_unit: Positive | None = None
 
 
 class EpisodeEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The end of an episode. `episode` indexes the frame's episodes; `time_s` None stands for the broker's time."""
+    """The end of an episode. `episode` indexes the frame's episodes; `time_s` None stands for the broker's time.
+
+    `realised_magnitude` is the size of the perturbation as it really was, where the producer knows it: by chance an
+    episode gets more or less than the header's `magnitude` announced. Readers then take it in place of that.
+    """
 
     episode: Index
     outcome: Outcome
     time_s: Instant | None = None
     navigation: NavigationOutcome | None = None
+    realised_magnitude: NonNegative | None = None
 
 
 class TextColumn(msgspec.Struct, frozen=True, eq=False):
@@ -145,14 +156,14 @@ class PartFault(msgspec.Struct, frozen=True, eq=False):
     """A part of a frame that could not be read, while the rest could.
 
     Attributes:
-        part: where it is: a row of steps, an episode header, an end, or an end's navigation fields.
+        part: where it is: a row of steps, an episode header, an end, or an end's navigation fields or magnitude.
         index: its place there.
         reason: snake_case code.
         detail: what arrived and what was expected.
         values: what arrived, as far as it can be shown.
     """
 
-    part: Literal["steps", "episodes", "ends", "navigation"]
+    part: Literal["steps", "episodes", "ends", "navigation", "realised_magnitude"]
     index: int
     reason: str
     detail: str

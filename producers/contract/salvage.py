@@ -23,6 +23,7 @@ from springback.producers.contract.frame import (
     EpisodeHeader,
     Identifier,
     NavigationOutcome,
+    NonNegative,
     PartFault,
     StepColumn,
     StepFrame,
@@ -35,8 +36,14 @@ T = TypeVar("T")
 MAX_FRAME_ROWS = 100_000
 UNUSABLE_HEADER = EpisodeHeader(agent="", episode="", family="")
 _SHOWN_TEXT = 300
+_MAGNITUDE: Any = NonNegative
 _NOT_FINITE = {"NaN", "Infinity", "-Infinity"}
-_SINGULAR = {"episodes": "episode", "ends": "end", "navigation": "navigation"}
+_SINGULAR = {
+    "episodes": "episode",
+    "ends": "end",
+    "navigation": "navigation",
+    "realised_magnitude": "realised_magnitude",
+}
 
 
 def salvage_frame(document: object) -> StepFrame:
@@ -92,16 +99,23 @@ def read_header(index: int, entry: object, faults: list[PartFault]) -> EpisodeHe
 
 
 def read_end(index: int, entry: object, faults: list[PartFault]) -> EpisodeEnd | None:
-    """The end in a document; None and a fault where it is none. Broken navigation fields are left out of it."""
-    if not isinstance(entry, dict) or entry.get("navigation") is None:
+    """The end in a document; None and a fault where it is none.
+
+    Navigation fields or a magnitude that are broken are left out of it: they must not cost the outcome, for without
+    its end the episode would count as aborted.
+    """
+    if not isinstance(entry, dict):
         return _convert("ends", index, entry, EpisodeEnd, faults)
-    fields = {key: value for key, value in entry.items() if key != "navigation"}
+    fields = {key: value for key, value in entry.items() if key not in ("navigation", "realised_magnitude")}
     end = _convert("ends", index, fields, EpisodeEnd, faults)
     if end is None:
         return None
-    # A broken distance must not cost the outcome: without its end the episode would count as aborted.
-    navigation = _convert("navigation", index, entry["navigation"], NavigationOutcome, faults)
-    return msgspec.structs.replace(end, navigation=navigation)
+    navigation = magnitude = None
+    if entry.get("navigation") is not None:
+        navigation = _convert("navigation", index, entry["navigation"], NavigationOutcome, faults)
+    if entry.get("realised_magnitude") is not None:
+        magnitude = _convert("realised_magnitude", index, entry["realised_magnitude"], _MAGNITUDE, faults)
+    return msgspec.structs.replace(end, navigation=navigation, realised_magnitude=magnitude)
 
 
 def _convert(part: Any, index: int, entry: object, kind: type[T], faults: list[PartFault]) -> T | None:

@@ -31,7 +31,8 @@ class ReportedEnd(NamedTuple):
     header: EpisodeHeader
     outcome: Outcome
     time_s: float
-    navigation: NavigationOutcome | None
+    navigation: NavigationOutcome | None = None
+    realised_magnitude: float | None = None
 
 
 class ReportedBatch(NamedTuple):
@@ -79,7 +80,11 @@ def _gathered(producer: str, session: str, reports: Sequence[ReportedStep | Repo
         steps=_columns(steps, [places[id(step.header)] for step in steps]) if steps else {},
         ends=tuple(
             EpisodeEnd(
-                episode=places[id(end.header)], outcome=end.outcome, time_s=end.time_s, navigation=end.navigation
+                episode=places[id(end.header)],
+                outcome=end.outcome,
+                time_s=end.time_s,
+                navigation=end.navigation,
+                realised_magnitude=end.realised_magnitude,
             )
             for end in ends
         ),

@@ -160,6 +160,15 @@ def checked_navigation(navigation: object) -> NavigationOutcome | None:
     return NavigationOutcome(**plain)
 
 
+def checked_magnitude(magnitude: object) -> float | None:
+    """The realised magnitude as a plain float; None where it is not known.
+
+    Raises:
+        SignalError: it is no number.
+    """
+    return None if magnitude is None else checked_number("realised_magnitude", magnitude)
+
+
 def _plain_number(name: str, value: object) -> float | int:
     number = checked_number(name, value)
     return int(number) if math.isfinite(number) and number.is_integer() else number

@@ -35,6 +35,7 @@ from springback.producers.emitter.reports import ReportedBatch, ReportedEnd, Rep
 from springback.producers.emitter.signal_checks import (
     checked_columns,
     checked_header,
+    checked_magnitude,
     checked_navigation,
     checked_number,
     checked_outcome,
@@ -58,11 +59,13 @@ class EndTogether(NamedTuple):
         place: which of the episodes ends, counted from 0.
         outcome: success, failure, timeout or aborted.
         navigation: a `NavigationOutcome` or a mapping of its fields.
+        realised_magnitude: the size of the perturbation as it really was; None where that is not known.
     """
 
     place: int
     outcome: str
     navigation: Any = None
+    realised_magnitude: float | None = None
 
 
 class EpisodeHandle:
@@ -93,20 +96,35 @@ class EpisodeHandle:
         number = None if step is None else checked_step(step)
         self._emitter._add_step(self, number, plain)
 
-    def end(self, outcome: str, navigation: Any = None, time_s: float | None = None) -> None:
+    def end(
+        self,
+        outcome: str,
+        navigation: Any = None,
+        time_s: float | None = None,
+        *,
+        realised_magnitude: float | None = None,
+    ) -> None:
         """Ends the episode, and has everything published at once.
 
         Args:
             outcome: success, failure, timeout or aborted.
             navigation: a `NavigationOutcome` or a mapping of its fields.
             time_s: the instant, s UTC epoch; now by default.
+            realised_magnitude: the size of the perturbation as it really was, where that is known: it stands in place
+                of the `magnitude` that the header announced.
 
         Raises:
             SignalError: the outcome or a field is not known or has the wrong type.
             EmitterStateError: the episode or the emitter is at its end, or belongs to another process.
         """
         instant = checked_number("time_s", self._emitter.now_s() if time_s is None else time_s)
-        end = ReportedEnd(self.header, checked_outcome(outcome), instant, checked_navigation(navigation))
+        end = ReportedEnd(
+            self.header,
+            checked_outcome(outcome),
+            instant,
+            checked_navigation(navigation),
+            checked_magnitude(realised_magnitude),
+        )
         self._emitter._add_end(self, end)
 
     def abort(self, time_s: float | None = None) -> None:
@@ -253,7 +271,7 @@ class StepEmitter:
             left_open, self._open = self._open, set()
         try:
             for handle in left_open:
-                self._sender.add(ReportedEnd(handle.header, "aborted", self.now_s(), None))
+                self._sender.add(ReportedEnd(handle.header, "aborted", self.now_s()))
         finally:  # the clock of a simulator that is closed, say, cannot be read any more
             self._sender.close(timeout_s)
             atexit.unregister(self.close)
@@ -340,6 +358,7 @@ def batches_together(
             outcome=checked_outcome(end.outcome),
             time_s=time_s,
             navigation=checked_navigation(end.navigation),
+            realised_magnitude=checked_magnitude(end.realised_magnitude),
         )
         for end in ends
     ]

@@ -87,8 +87,10 @@ class SignalHooks:
     """Where each signal of a step comes from; None is the key of that name in `info`. Units are the step columns'.
 
     `success` is asked when an episode terminates; where it says None, the episode is a success if its progress has
-    reached 1. `navigation` is asked at an episode's end (a mapping of the fields of `NavigationOutcome`, or None).
-    `traits` is asked at a reset, of the reset's info: fields of `EpisodeHeader` that hold for this episode.
+    reached 1. `navigation` is asked at an episode's end (a mapping of the fields of `NavigationOutcome`, or None), and
+    so is `realised_magnitude` (the size of the perturbation as it really was).
+    `traits` is asked at a reset, of the reset's info: fields of `EpisodeHeader` that hold for this episode. So is
+    `stress`, which gives λ of it, from something measured say (`MeasuredStress`); None leaves it undeclared.
 
     >>> hooks = SignalHooks(progress=lambda step: step.info["x"] / 8.0)
     >>> hooks.signals(StepContext(None, 1, None, 0.0, False, False, {"x": 2.0, "risk": np.float32(0.5)}, 0))
@@ -109,7 +111,14 @@ class SignalHooks:
     feedback: Hook | None = None
     success: Hook = _success_from_info
     navigation: Hook | None = None
+    realised_magnitude: Hook | None = None
     traits: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _traits_from_info
+    stress: Callable[[Mapping[str, Any]], float | None] | None = None
+
+    def episode_traits(self, info: Mapping[str, Any]) -> dict[str, Any]:
+        """The header's fields that hold for the episode that a reset with this info has begun."""
+        told = None if self.stress is None else self.stress(info)
+        return {**self.traits(info), **({} if told is None else {"stress": told})}
 
     def signals(self, context: StepContext) -> dict[str, Any]:
         """The signals of a step as plain values, without those that are left out."""
@@ -131,7 +140,7 @@ class SignalHooks:
         return context.info.get(name) if hook is None else hook(context)
 
 
-_EPISODE_HOOKS = ("success", "navigation", "traits")
+_EPISODE_HOOKS = ("success", "navigation", "realised_magnitude", "traits", "stress")
 SIGNAL_NAMES = tuple(field.name for field in fields(SignalHooks) if field.name not in _EPISODE_HOOKS)
 
 

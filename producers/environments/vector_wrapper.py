@@ -30,6 +30,7 @@ from springback.producers.environments.signal_hooks import (
     SignalHooks,
     StepContext,
     check_signal_names,
+    plain_value,
 )
 from springback.producers.environments.vector_signals import (
     FINAL_OBSERVATION,
@@ -224,12 +225,14 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
                     int(self._steps[slot]),
                 )
                 outcome = self._hooks.outcome(alone, float(progress[place]))
-                ends.append(EndTogether(place, outcome, self._hooks.read("navigation", alone)))
+                magnitude = plain_value(self._hooks.read("realised_magnitude", alone))
+                ends.append(EndTogether(place, outcome, self._hooks.read("navigation", alone), magnitude))
         return ends
 
     def _begin(self, mask: BoolArray, infos: Mapping[str, Any]) -> None:
         for slot in np.flatnonzero(mask).tolist():
-            traits = {**self._traits, **self._hooks.traits(info_of_slot(infos, slot)), **self._next_traits[slot]}
+            told = self._hooks.episode_traits(info_of_slot(infos, slot))
+            traits = {**self._traits, **told, **self._next_traits[slot]}
             self._next_traits[slot] = {}
             traits.setdefault("episode", str(self._counts[slot]))
             self._episodes[slot] = self._emitter.begin_episode(self._agents[slot], **traits)

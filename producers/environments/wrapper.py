@@ -133,7 +133,12 @@ class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._steps += 1
         if terminated or truncated:
             outcome = self._hooks.outcome(context, signals["progress"])
-            self._episode.end(outcome, self._hooks.read("navigation", context), self._now_s())
+            self._episode.end(
+                outcome,
+                self._hooks.read("navigation", context),
+                self._now_s(),
+                realised_magnitude=plain_value(self._hooks.read("realised_magnitude", context)),
+            )
             self._episode = None
         return observation, reward, terminated, truncated, info
 
@@ -143,7 +148,12 @@ class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().close()
 
     def _begin(self, info: dict[str, Any]) -> None:
-        traits = {"episode": str(self._episodes), **self._traits, **self._hooks.traits(info), **self._next_traits}
+        traits = {
+            "episode": str(self._episodes),
+            **self._traits,
+            **self._hooks.episode_traits(info),
+            **self._next_traits,
+        }
         self._next_traits = {}
         self._reported.clear()
         self._episode = self._emitter.begin_episode(self._agent, **traits)

@@ -72,7 +72,12 @@ class MappedEmitters:
                 episode = self._episodes.get(key) or self._begun(key, report)
                 episode.step(step=report.step, **report.signals)
             elif isinstance(report, ReportedEnd) and key in self._episodes:
-                self._episodes.pop(key).end(report.outcome, navigation=report.navigation, time_s=report.time_s)
+                self._episodes.pop(key).end(
+                    report.outcome,
+                    navigation=report.navigation,
+                    time_s=report.time_s,
+                    realised_magnitude=report.realised_magnitude,
+                )
 
     def close(self) -> None:
         """Closes all sessions; what is open in them ends as aborted."""

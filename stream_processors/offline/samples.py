@@ -86,7 +86,7 @@ def sample_of(
         contract: of the family, which may make the version the stress.
     """
     seen = sorted((summary for summary in summaries if not summary.censored), key=_key_of)
-    places = [stress_place(summary.traits, contract) for summary in seen]
+    places = [stress_place(summary.traits, contract, summary.realised_magnitude) for summary in seen]
     level = {point: i for i, point in enumerate(grid)}
     place = {summary.key: i for i, summary in enumerate(seen)}
     whole = [window for window in windows if window.state in ("recovered", "unrecovered") and window.key in place]

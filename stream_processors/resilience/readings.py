@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from springback.producers.contract.frame import EpisodeTraits as EpisodeTraits
+from springback.producers.contract.frame import NavigationOutcome
 from springback.producers.contract.frame import Outcome as Outcome
 
 READING_SCHEMA_VERSION = 1
@@ -105,6 +106,16 @@ class NavigationReading(msgspec.Struct, frozen=True, kw_only=True):
     goals_met: float | None = None
     goals_total: float | None = None
 
+    @classmethod
+    def of(cls, told: NavigationOutcome) -> "NavigationReading":
+        """What an episode's end says, in metres: its distances times its `metres_per_unit`."""
+        fields = msgspec.structs.asdict(told)
+        metres_per_unit = fields.pop("metres_per_unit") or 1.0
+        for name in ("shortest_path", "path", "final_distance"):
+            if fields[name] is not None:
+                fields[name] *= metres_per_unit
+        return cls(**fields)
+
 
 class EpisodeBegun(msgspec.Struct, frozen=True, kw_only=True, tag="begun"):
     """An episode has begun: its family's live stress counts it from here to its summary."""
@@ -127,7 +138,8 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     end was not seen (aborted, silent): such episodes are left out of cost means.
 
     `stability_loss` is l(pi, z) of equation 5, `beta_step` the mean step-to-step change of its terms (ours); both are
-    None where no step of the episode had a value and a stability covariance to be measured by.
+    None where no step of the episode had a value and a stability covariance to be measured by. `realised_magnitude` is
+    the size of the perturbation as it really was, where the producer knew: it stands in place of the traits' magnitude.
 
     `provisional` says that its family was still learning: `bound_references` reference episodes stood behind its alarm
     bounds when it ended, of `bound_references_needed`. `interruptions` counts the cycles that reached the cap on time.
@@ -154,6 +166,7 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     stability_loss: float | None = None
     beta_step: float | None = None
     navigation: NavigationReading | None = None
+    realised_magnitude: float | None = None
     interruptions: int = 0
     gap: bool = False
     joined: bool = False

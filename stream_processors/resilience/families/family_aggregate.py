@@ -263,7 +263,7 @@ class FamilyAggregator:
         if summary.traits.reference and not summary.censored:
             state.references.add(summary)
         thresholds = state.thresholds(contract, self.config)
-        place = stress_place(summary.traits, contract)
+        place = stress_place(summary.traits, contract, summary.realised_magnitude)
         urgent = self._make_room(state, family, place.group, now_s)
         group = state.groups.pop(place.group, GroupState())
         state.groups[place.group] = group

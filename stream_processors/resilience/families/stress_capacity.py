@@ -119,7 +119,7 @@ class StressPlace(NamedTuple):
         version: of the agent; `evolution` where versions are the stress.
         stress: lambda, in [0, 1]; None is undeclared.
         role: its part in a pair of equation 6.
-        magnitude: ||rho|| of a perturbed episode: its own magnitude, or its stress where it has none; 0 is unknown.
+        magnitude: ||rho|| of a perturbed episode: the one realised, else its own, else its stress; 0 divides nothing.
         kind: of its perturbation.
     """
 
@@ -136,10 +136,13 @@ class StressPlace(NamedTuple):
         return self.method, self.version
 
 
-def stress_place(traits: EpisodeTraits, contract: FamilyContract) -> StressPlace:
+def stress_place(
+    traits: EpisodeTraits, contract: FamilyContract, realised_magnitude: float | None = None
+) -> StressPlace:
     """Where an episode with these traits stands under its family's contract.
 
-    An episode that is perturbed from outside takes no part in pairs of versions: it would differ by two things.
+    An episode that is perturbed from outside takes no part in pairs of versions: it would differ by two things. The
+    magnitude that was realised, where the producer knew it, goes before the one that was announced.
     """
     perturbed = traits.perturbation not in UNPERTURBED or traits.magnitude > 0 or (traits.stress or 0.0) > 0
     role: PairRole
@@ -150,6 +153,7 @@ def stress_place(traits: EpisodeTraits, contract: FamilyContract) -> StressPlace
         role = "neither" if perturbed else "perturbed" if update else "reference"
         return StressPlace(traits.method, EVOLUTION, stress, role, stress, EVOLUTION)
     role = "reference" if traits.reference else "perturbed" if perturbed else "neither"
-    magnitude = traits.magnitude or traits.stress or 0.0
+    announced = traits.magnitude or traits.stress or 0.0
+    magnitude = announced if realised_magnitude is None else realised_magnitude
     stress = traits.declared_stress
     return StressPlace(traits.method, traits.version, stress, role, magnitude, traits.perturbation or "none")

@@ -28,6 +28,7 @@ class TouchedEpisode:
     outcome: Outcome | None = None
     ended_s: float | None = None
     navigation: NavigationOutcome | None = None
+    realised_magnitude: float | None = None
     opened_in: int | None = None
 
     @property

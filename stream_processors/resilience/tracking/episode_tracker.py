@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import msgspec
 import numpy as np
 
 from springback.producers.contract.frame import NavigationOutcome
@@ -163,7 +162,9 @@ class EpisodeTracker:
         if outcome == "aborted":
             episode.agent.count(aborted_episodes=1)
         ended_s = state.last_time_s if episode.ended_s is None else episode.ended_s
-        outputs.summaries.append(episode_summary(state, outcome, ended_s, self.config, episode.navigation))
+        outputs.summaries.append(
+            episode_summary(state, outcome, ended_s, self.config, episode.navigation, episode.realised_magnitude)
+        )
         if outcome == "success":
             last_window = None if window is None else window.tally
             learned = contribution(state, last_window, references if self.config.window.detector == "cusum" else None)
@@ -295,6 +296,7 @@ def episode_summary(
     ended_s: float,
     config: ResilienceConfig,
     navigation: NavigationOutcome | None = None,
+    realised_magnitude: float | None = None,
 ) -> EpisodeSummary:
     """The whole episode; its cost is unknown where no step of it could be scored.
 
@@ -326,7 +328,8 @@ def episode_summary(
         bound_references_needed=config.baseline.learning_references,
         stability_loss=None if outcome == "aborted" else episode.stability.loss(),
         beta_step=None if outcome == "aborted" else episode.stability.beta_step(),
-        navigation=None if navigation is None else NavigationReading(**msgspec.structs.asdict(navigation)),
+        navigation=None if navigation is None else NavigationReading.of(navigation),
+        realised_magnitude=realised_magnitude,
     )
 
 

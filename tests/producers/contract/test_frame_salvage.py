@@ -119,6 +119,17 @@ def test_broken_navigation_leaves_the_end(encode: Encode) -> None:
     assert [row.reason for row in table.rejected] == ["invalid_navigation"]
 
 
+@both
+@pytest.mark.parametrize("bad", [-0.1, "much", float("nan"), True])
+def test_a_broken_magnitude_leaves_the_end(encode: Encode, bad: Any) -> None:
+    end = {"episode": 0, "outcome": "success", "realised_magnitude": bad, "navigation": {"path": 2.0}}
+    table = table_of(encode, ends=[end])
+    ((kept),) = table.ends
+    assert (kept.end.outcome, kept.end.realised_magnitude) == ("success", None)
+    assert kept.end.navigation is not None
+    assert [row.reason for row in table.rejected] == ["invalid_realised_magnitude"]
+
+
 def test_what_was_rejected_can_be_written_down() -> None:
     steps = {
         "episode": [0, 0],

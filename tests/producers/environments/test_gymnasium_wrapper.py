@@ -8,6 +8,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import Autoreset, TimeLimit
 
 from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader
+from springback.producers.emitter.measured_stress import MeasuredStress
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.signal_hooks import SignalHooks
@@ -187,6 +188,35 @@ def test_the_final_info_is_what_the_navigation_hook_sees(emitter: StepEmitter, p
     navigation = ends(publisher)[0].navigation
     assert navigation is not None
     assert (navigation.path, navigation.actions) == (2.0, 2)
+
+
+def test_the_stress_hook_gives_what_was_measured_at_the_reset(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    loads: list[Any] = [np.float32(5.0), 30.0, None]
+
+    class Loaded(Walk):
+        """Weighs its load at each reset."""
+
+        def reset(self, **options: Any) -> tuple[int, dict[str, Any]]:
+            place, info = super().reset(**options)
+            return place, info | {"payload_kg": loads.pop(0)}
+
+    hooks = SignalHooks(stress=MeasuredStress("payload_kg", zero=0.0, one=20.0))
+    env = Wrapper(Loaded(length=1), emitter, family="walking", hooks=hooks)
+    for _ in range(3):
+        env.reset()
+        env.step(1)
+    assert emitter.flush()
+    assert [header.stress for header in headers(publisher)] == [0.25, 1.0, None]  # of 0 to 20 kg; undeclared
+
+
+def test_the_magnitude_that_was_realised_is_asked_at_the_end(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    hooks = SignalHooks(realised_magnitude=lambda step: step.info["pushes"] / 10)
+    for hooked, info in ((None, {"realised_magnitude": np.float32(0.5)}), (hooks, {"pushes": 3}), (None, {})):
+        env = Wrapper(Walk(length=1, info=info), emitter, family="walking", hooks=hooked)
+        env.reset()
+        env.step(1)
+        assert emitter.flush()
+    assert [end.realised_magnitude for end in ends(publisher)] == [0.5, 0.3, None]
 
 
 def test_traits_of_the_wrapper_hold_on_and_those_of_an_episode_once(

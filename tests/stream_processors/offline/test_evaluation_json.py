@@ -54,6 +54,16 @@ def test_an_unscored_episodes_cost_is_null() -> None:
     assert episode["unscored_steps"] == 3
 
 
+def test_a_summary_carries_the_magnitude_that_was_realised_and_its_way_in_metres() -> None:
+    told = NavigationOutcome(final_distance=3.0, path=10.0, actions=12, metres_per_unit=0.5)
+    frame = frame_of(nominal_rows(0, 20), "failure")
+    end = msgspec.structs.replace(frame.ends[0], navigation=told, realised_magnitude=0.35)
+    [summary] = evaluate_frames([msgspec.structs.replace(frame, ends=(end,))], ResilienceConfig()).summaries
+    assert summary.realised_magnitude == 0.35
+    assert summary.navigation is not None
+    assert (summary.navigation.final_distance, summary.navigation.path, summary.navigation.actions) == (1.5, 5.0, 12)
+
+
 REPORTED = {
     "beta", "beta_p95", "beta_by_kind", "beta_unpaired", "capacity", "capacity_flag", "first_breach", "margins",
     "success_rate", "spl", "sel", "goal_completion", "thresholds", "navigation",

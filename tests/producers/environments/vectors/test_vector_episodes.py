@@ -56,6 +56,26 @@ def test_an_episodes_own_id_goes_before_the_count(emitter: StepEmitter, publishe
     assert stress == {"lane-0,-0": None, "mine": 0.5, "lane-0,-1": None, "lane-1,-1": None}
 
 
+def test_each_slot_says_its_stress_and_the_magnitude_that_was_realised(
+    emitter: StepEmitter, publisher: MemoryPublisher
+) -> None:
+    hooks = SignalHooks(
+        stress=lambda info: {"lane-0,-0": 0.25}.get(info["instruction"].replace(" ", "-")),
+        realised_magnitude=lambda step: np.float64(0.5 + step.step),
+    )
+    envs = vector(emitter, hooks=hooks)
+    envs.reset()
+    for _ in range(2):
+        envs.step(np.array([1, 0]))  # the first slot is at its end
+    envs.close()
+    assert emitter.flush()
+    assert {header.agent[-1]: header.stress for frame in publisher.frames for header in frame.episodes} == {
+        "0": 0.25, "1": None,
+    }  # fmt: skip
+    ends = [end for frame in publisher.frames for end in frame.ends if end.outcome != "aborted"]
+    assert [end.realised_magnitude for end in ends] == [1.5]
+
+
 def test_what_was_reported_of_a_step_that_never_came_is_forgotten(
     emitter: StepEmitter, publisher: MemoryPublisher
 ) -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from springback.producers.contract.frame import NavigationOutcome
 from springback.stream_processors.resilience.families.navigation_safety import NavigationSums, add_navigation
 from springback.stream_processors.resilience.readings import NavigationReading, NavigationScores
 from tests.stream_processors.resilience.families.summary_builders import random_navigation
@@ -61,6 +62,22 @@ def test_hand_worked() -> None:
     found = scores_of(one, two)
     assert (found.episodes, found.success_rate, found.spl, found.sel) == (2, 0.5, 0.375, 0.4)
     assert found.goal_completion == pytest.approx(0.65)
+
+
+@pytest.mark.parametrize(
+    ("metres_per_unit", "success", "spl"),
+    # 3 cells away after 8 cells where 6 would have done: 3 m, 1.5 m or 0.75 m, of which 1.5 m are near enough; the SPL
+    # is 6/8 whatever a cell measures.
+    [(None, 0.0, 0.0), (1.0, 0.0, 0.0), (0.5, 1.0, 0.75), (0.25, 1.0, 0.75)],
+)
+def test_cells_are_metres_by_what_the_source_says(metres_per_unit: float | None, success: float, spl: float) -> None:
+    told = NavigationOutcome(
+        shortest_path=6.0, path=8.0, shortest_actions=6, actions=12, final_distance=3.0, target_in_view=True,
+        metres_per_unit=metres_per_unit,
+    )  # fmt: skip
+    found = scores_of(NavigationReading.of(told))
+    # SEL counts actions, which have no unit: 6/12.
+    assert (found.success_rate, found.spl, found.sel) == (success, spl, 0.5 * success)
 
 
 def test_a_way_of_nothing_counts_in_full_on_success_and_nothing_on_failure() -> None:

@@ -31,6 +31,13 @@ def test_stress_from_outside(traits: dict[str, Any], stress: float | None, role:
     assert (found.stress, found.role, found.magnitude) == (stress, role, magnitude)
 
 
+@pytest.mark.parametrize(("realised", "magnitude"), [(None, 0.7), (0.25, 0.25), (0.0, 0.0)])
+def test_the_magnitude_that_was_realised_goes_before_the_announced(realised: float | None, magnitude: float) -> None:
+    traits = traits_of(perturbation="physical", stress=0.4, magnitude=0.7)
+    found = stress_place(traits, OUTSIDE, realised)
+    assert (found.stress, found.role, found.magnitude) == (0.4, "perturbed", magnitude)
+
+
 def test_an_update_is_a_stress() -> None:
     def place(version: str, **traits: Any) -> StressPlace:
         return stress_place(traits_of(method="plan", version=version, **traits), UPDATES)
