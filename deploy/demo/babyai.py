@@ -44,7 +44,7 @@ class DemoAgent:
             episode=f"{self.played:04d}",
             agent=self.name,
             stress=planned.stress,
-            perturbation=planned.perturbation,
+            disturbance=planned.disturbance,
             clock=self.clock,
         )
         self.played += 1

@@ -19,8 +19,10 @@ from minigrid.utils.baby_ai_bot import (
     GoNextToSubgoal,
 )
 
+from springback.producers.babyai_testbed.hearing import Hearing
 from springback.producers.babyai_testbed.mission import BelievedDescription, Cell, MissionBeliefs
 from springback.producers.babyai_testbed.simulated_time import CostModel
+from springback.producers.perturbations.paraphrase import Paraphrase
 
 MAX_REVISIONS = 200
 """Revisions of the plan within one cycle; the bot needs some ten, and can go round in circles for ever."""
@@ -170,7 +172,9 @@ class RecoveringAgent:
         self._rng = rng
         self.beliefs = MissionBeliefs(level)
         self._wrong: tuple[Any, str, Any] | None = None
+        self._hearing: Hearing | None = None
         self._doubt = ""
+        self._todo: list[Any] = []
         self._bot = self._plan(np.zeros((level.width, level.height), dtype=bool))
         self._last_action: int | None = None
         self._last_carried: Any = None
@@ -178,6 +182,11 @@ class RecoveringAgent:
     def decide(self) -> Decision:
         """The next action."""
         self._feel_hand()
+        if self._hearing is not None and self._hearing.rereads:
+            self._hearing.rereads -= 1
+            self._last_action = None
+            return Decision(int(Actions.done), "plan", self._costs.think_s, self._costs.read_s, "")
+        self._go_on()
         bot, searched, seen = self._bot, self._bot.bfs_step_counter, self._bot.new_cells
         lost, self._doubt = self._doubt, ""
         if not lost:
@@ -199,6 +208,11 @@ class RecoveringAgent:
             perception_s=costs.look_s + costs.new_cell_s * seen,
             remark=lost,
         )
+
+    def hear(self, told: Paraphrase) -> None:
+        """Tells the agent its mission, perhaps in words that it does not know; see `hearing`."""
+        self._hearing = Hearing(self._level, self.beliefs, told)
+        self._bot = self._plan(self._bot.vis_mask)
 
     @property
     def mistaken(self) -> bool:
@@ -232,8 +246,22 @@ class RecoveringAgent:
             self.beliefs.released(self._last_carried)
         self._last_carried = self._level.carrying
 
+    def _go_on(self) -> None:
+        """Goes on with the next act where the agent had set out to do one alone, and has done it."""
+        if self._hearing is None or self._doubt:
+            return
+        remaining = self.beliefs.remaining()
+        if remaining and self._todo and not any(self._todo[0] is action for action in remaining):
+            try:
+                self._bot = self._plan(self._bot.vis_mask)
+                self._last_action = None
+            except BOT_FAILURES as failure:
+                self._doubt = f"the plan does not fit the world: {failure or type(failure).__name__}"
+
     def _start_again(self) -> tuple[int, str]:
         self._correct()
+        if self._hearing is not None:
+            self._hearing.reconsider(self._todo)
         self._bot.look()
         seen = self._bot.vis_mask
         if self.beliefs.notice(self._bot.in_view):
@@ -255,4 +283,6 @@ class RecoveringAgent:
             self._wrong = None
 
     def _plan(self, map_seen: Any) -> PlanningBot:
-        return PlanningBot(self._level, self.beliefs.remaining(), map_seen, self.beliefs.notice)
+        remaining = self.beliefs.remaining()
+        self._todo = remaining if self._hearing is None else self._hearing.todo(remaining)
+        return PlanningBot(self._level, self._todo, map_seen, self.beliefs.notice)

@@ -1,10 +1,11 @@
-"""Disturbances of a running episode: actions that slip, things that move, targets that are mistaken.
+"""Disturbances of an episode: actions that slip, things that move, targets mistaken, instructions in other words.
 
-Each draws from a generator of its own, so that a disturbed run and its clean twin differ by the disturbance alone.
+Each draws from a generator of its own, so that a disturbed run and its clean twin differ by the disturbance alone. Each
+also measures what it really did to the episode, its dose: by chance that is more or less than the severity announces.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,16 +13,30 @@ from minigrid.core.actions import Actions
 
 from springback.producers.babyai_testbed.agent import RecoveringAgent
 from springback.producers.babyai_testbed.mission import Cell, MissionProgress, cell_of
-from springback.producers.perturbations.severity import PerturbationKind, action_slip, moved_objects, wrong_grounding
+from springback.producers.perturbations.paraphrase import paraphrase
+from springback.producers.perturbations.severity import (
+    DisturbanceName,
+    action_slip,
+    moved_objects,
+    wrong_grounding,
+)
 
 _SLIPS = (Actions.done, Actions.done, Actions.left, Actions.right, Actions.forward)
 _NEIGHBOURS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 
 
 class Disturbance(Protocol):
-    """What happens to an agent: to its actions, and to the world or to itself between two steps."""
+    """What happens to an agent: to its instruction, to its actions, and to the world or to itself between two steps."""
 
-    name: str
+    @property
+    def dose(self) -> float | None:
+        """What it did so far; None where nothing was to happen."""
+
+    def instruction(self, mission: str) -> str:
+        """The mission in the words in which the agent is told it."""
+
+    def meet(self, agent: RecoveringAgent) -> None:
+        """What happens to an agent before its first step."""
 
     def effect(self, action: int) -> int:
         """The action that takes place where `action` was meant."""
@@ -33,7 +48,17 @@ class Disturbance(Protocol):
 class Undisturbed:
     """Nothing happens."""
 
-    name = ""
+    @property
+    def dose(self) -> float | None:
+        """None: there is nothing to measure."""
+        return None
+
+    def instruction(self, mission: str) -> str:
+        """The mission as it is."""
+        return mission
+
+    def meet(self, agent: RecoveringAgent) -> None:
+        """Nothing."""
 
     def effect(self, action: int) -> int:
         """The action itself."""
@@ -44,30 +69,46 @@ class Undisturbed:
 
 
 class SlippingActions(Undisturbed):
-    """Physical: now and then an action does nothing, or is a turn or a step forward instead."""
+    """Physical: now and then an action does nothing, or is a turn or a step forward instead.
 
-    name = "slip"
+    Its dose is the share of the actions that had another effect, over the probability at severity 1.
+    """
 
     def __init__(self, severity: float, rng: np.random.Generator) -> None:
         self._slip = action_slip(severity)
         self._rng = rng
+        self._actions = self._slipped = 0
+
+    @property
+    def dose(self) -> float | None:
+        """By the actions so far."""
+        return self._slipped / max(self._actions, 1) / action_slip(1.0).probability
 
     def effect(self, action: int) -> int:
         """The action, or a slip."""
+        self._actions += 1
         if self._rng.random() >= self._slip.probability:
             return action
-        return int(self._rng.choice(_SLIPS))
+        slip = int(self._rng.choice(_SLIPS))
+        self._slipped += slip != action
+        return slip
 
 
 class MovingThings(Undisturbed):
-    """Object state: what the agent is after is moved; where nothing can be, an open door is shut."""
+    """Object state: what the agent is after is moved; where nothing can be, an open door is shut.
 
-    name = "moved"
+    Its dose is how often that happened, over the most at severity 1.
+    """
 
     def __init__(self, severity: float, rng: np.random.Generator) -> None:
         self._moves = moved_objects(severity)
         self._left = self._moves.events
         self._rng = rng
+
+    @property
+    def dose(self) -> float | None:
+        """By the moves so far."""
+        return (self._moves.events - self._left) / moved_objects(1.0).events
 
     def strike(self, level: Any, mission: MissionProgress, agent: RecoveringAgent) -> None:
         """Moves a target, or shuts a door, when the next event is due; an event that cannot happen yet waits."""
@@ -98,19 +139,27 @@ class MovingThings(Undisturbed):
 
 
 class MistakenTargets(Undisturbed):
-    """Semantic: for a while the agent takes a distractor for its target, until it realises."""
+    """Semantic: for a while the agent takes a distractor for its target, until it realises.
 
-    name = "mis-grounding"
+    Its dose is the share of the steps at which it was mistaken.
+    """
 
     def __init__(self, severity: float, rng: np.random.Generator) -> None:
         self._grounding = wrong_grounding(severity)
         self._left = self._grounding.spells
-        self._remaining_steps = 0
+        self._remaining_steps = self._mistaken_steps = self._steps = 0
         self._rng = rng
+
+    @property
+    def dose(self) -> float | None:
+        """By the steps so far."""
+        return self._mistaken_steps / max(self._steps, 1)
 
     def strike(self, level: Any, mission: MissionProgress, agent: RecoveringAgent) -> None:
         """Begins a mistake when the next one is due, and ends it in time."""
+        self._steps += 1
         if agent.mistaken:
+            self._mistaken_steps += 1
             self._remaining_steps -= 1
             if self._remaining_steps <= 0:
                 agent.realise()
@@ -121,26 +170,52 @@ class MistakenTargets(Undisturbed):
                 self._remaining_steps = self._grounding.steps
 
 
-_DISTURBANCES: dict[PerturbationKind, type[SlippingActions | MovingThings | MistakenTargets]] = {
-    "physical": SlippingActions,
-    "object_state": MovingThings,
-    "semantic": MistakenTargets,
+class ParaphrasedMission(Undisturbed):
+    """Semantic: the agent is told its mission in other words, some of which it does not know; see `hearing`.
+
+    Its dose is the share of the sentence that was changed.
+    """
+
+    def __init__(self, severity: float, rng: np.random.Generator) -> None:
+        self._severity = severity
+        self._seed = int(rng.integers(2**31))
+        self._told = paraphrase("", severity)
+
+    @property
+    def dose(self) -> float | None:
+        """By the sentence of the last reset."""
+        return self._told.share
+
+    def instruction(self, mission: str) -> str:
+        """The mission in other words."""
+        self._told = paraphrase(mission, self._severity, seed=self._seed, free_order=True)
+        return self._told.text
+
+    def meet(self, agent: RecoveringAgent) -> None:
+        """Tells the agent."""
+        agent.hear(self._told)
+
+
+_DISTURBANCES: dict[DisturbanceName, Callable[[float, np.random.Generator], Disturbance]] = {
+    "slip": SlippingActions,
+    "moved": MovingThings,
+    "mis-grounding": MistakenTargets,
+    "paraphrase": ParaphrasedMission,
 }
 
 
-def make_disturbance(kind: PerturbationKind | None, severity: float, seed: int) -> Disturbance:
-    """The disturbance of a kind and severity for the task of this seed; none without a kind, or at severity 0.
+def make_disturbance(name: DisturbanceName | None, severity: float, seed: int) -> Disturbance:
+    """The disturbance of a name and severity for the task of this seed; none without a name.
 
     Raises:
-        ValueError: there is no such kind, or the severity is outside [0, 1].
+        ValueError: there is no such disturbance, or the severity is outside [0, 1].
     """
-    if kind is None:
+    if name is None:
         return Undisturbed()
-    if kind not in _DISTURBANCES:
-        message = f"there is no perturbation {kind!r}; there are {', '.join(_DISTURBANCES)}"
+    if name not in _DISTURBANCES:
+        message = f"there is no disturbance {name!r}; there are {', '.join(_DISTURBANCES)}"
         raise ValueError(message)
-    rng = np.random.default_rng([seed, *kind.encode()])
-    return _DISTURBANCES[kind](severity, rng)
+    return _DISTURBANCES[name](severity, np.random.default_rng([seed, *name.encode()]))
 
 
 def _places_around(level: Any, start: Cell, reach: int) -> Iterator[Cell]:

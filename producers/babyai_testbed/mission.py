@@ -16,6 +16,7 @@ from typing import Any
 
 from minigrid.envs.babyai.core.verifier import (
     AfterInstr,
+    BeforeInstr,
     GoToInstr,
     ObjDesc,
     OpenInstr,
@@ -214,11 +215,25 @@ class MissionBeliefs:
 
     def __init__(self, level: Any) -> None:
         self._level = level
-        self._actions = [(_believed(action), done) for action, done in ordered_actions(level.instrs)]
+        ordered = ordered_actions(level.instrs)
+        believed = {id(action): _believed(action) for action, _ in ordered}
+        self._actions = [(believed[id(action)], done) for action, done in ordered]
+        self._named = [believed[id(action)] for action in _in_words(level.instrs)]
+        self._first = _first_part(level.instrs)
 
     def remaining(self) -> list[Any]:
         """The action instructions that are still to do, in order."""
         return [action for action, done in self._actions if not done()]
+
+    def named_things(self) -> list[tuple[Any, str]]:
+        """Each thing that the mission's sentence names, in its order: the action instruction, and which attribute."""
+        return [(action, name) for action in self._named for name in _DESCRIPTIONS if hasattr(action, name)]
+
+    def as_told(self, remaining: list[Any]) -> list[Any]:
+        """What remains with its two parts the wrong way round: as one does it who has not understood the order."""
+        first = [action for action, _ in self._actions[: self._first]]
+        later = [action for action in remaining if not any(action is one for one in first)]
+        return later + [action for action in remaining if any(action is one for one in first)]
 
     def notice(self, in_view: Collection[Cell]) -> bool:
         """Takes in what is in view; whether something that is still needed is missing from its place."""
@@ -249,6 +264,20 @@ class MissionBeliefs:
                 believed = getattr(action, name, None)
                 if believed is not None:
                     yield believed
+
+
+def _in_words(instruction: Any) -> list[Any]:
+    """The action instructions in the order in which the mission's sentence says them."""
+    if isinstance(instruction, SeqInstr):
+        return _in_words(instruction.instr_a) + _in_words(instruction.instr_b)
+    return [instruction]
+
+
+def _first_part(instruction: Any) -> int:
+    """How many action instructions must be done before the others; 0 where their order is free."""
+    if isinstance(instruction, BeforeInstr):
+        return len(_in_words(instruction.instr_a))
+    return len(_in_words(instruction.instr_b)) if isinstance(instruction, AfterInstr) else 0
 
 
 def _believed(action: Any) -> Any:

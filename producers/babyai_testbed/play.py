@@ -15,7 +15,8 @@ from springback.producers.babyai_testbed.tasks import Task
 from springback.producers.babyai_testbed.world import TestbedWorld, make_level
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.wrapper import Wrapper
-from springback.producers.perturbations.severity import PerturbationKind, checked_severity
+from springback.producers.perturbations.kinds import attack_of
+from springback.producers.perturbations.severity import KIND_OF, DisturbanceName, checked_severity
 
 DEFAULT_START_S = 1_790_000_000.0
 """In the past, so that a worker that a recording is sent to does not take its times for those of a wrong clock."""
@@ -51,7 +52,7 @@ def play(
     episode: str,
     agent: str | None = None,
     stress: float = 0.0,
-    perturbation: PerturbationKind | None = None,
+    disturbance: DisturbanceName | None = None,
     start_s: float = DEFAULT_START_S,
     clock: SimulatedClock | None = None,
     costs: CostModel | None = None,
@@ -66,23 +67,25 @@ def play(
         emitter: where the steps go.
         episode: id of the episode, unique for its agent in the emitter's session.
         agent: id of the agent, the producer's by default.
-        stress: severity of the perturbation in [0, 1]; 0 is a clean run, which is marked as a reference.
-        perturbation: its kind; needed when there is stress.
+        stress: severity of the disturbance in [0, 1]; 0 is a clean run, which is marked as a reference.
+        disturbance: its name; needed when there is stress.
         start_s: the simulated instant at which the episode starts, s UTC epoch.
         clock: the clock to use, and to move on, in place of a new one at `start_s`.
         costs: what planning and looking take.
         version: of the agent; minigrid's if None, for its bot is part of minigrid.
 
     Raises:
-        ValueError: the stress is outside [0, 1], or there is stress and no kind of perturbation.
+        ValueError: the stress is outside [0, 1], there is stress and no disturbance, or none of that name.
     """
     clean = checked_severity(stress) == 0.0
-    if not clean and perturbation is None:
-        message = f"stress {stress} needs a kind of perturbation: physical, object_state or semantic"
+    if not clean and disturbance is None:
+        message = f"stress {stress} needs a disturbance: {', '.join(KIND_OF)}"
         raise ValueError(message)
-    disturbance = make_disturbance(None if clean else perturbation, stress, task.seed)
+    name = None if clean else disturbance
+    disturbs = make_disturbance(name, stress, task.seed)
+    kinds = [] if name is None else [KIND_OF[name]]
     time = SimulatedClock(start_s) if clock is None else clock
-    world = TestbedWorld(make_level(task.level_id, task.step_limit), disturbance, time)
+    world = TestbedWorld(make_level(task.level_id, task.step_limit), disturbs, time)
     reported = Wrapper(
         world,
         emitter,
@@ -95,9 +98,10 @@ def play(
         version=minigrid.__version__ if version is None else version,
         reference=clean,
         stress=stress,
-        perturbation="none" if clean else perturbation,
-        perturbation_name=disturbance.name,
+        perturbation=kinds[0] if kinds else "none",
+        perturbation_name=name or "",
         magnitude=stress,
+        attack=attack_of(kinds),
     )
     return _steps(task, world, reported, time, CostModel() if costs is None else costs)
 

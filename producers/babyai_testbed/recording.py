@@ -83,7 +83,7 @@ def record(
                 episode=str(played),
                 agent=f"babyai-{episode.task.family}",
                 stress=episode.stress,
-                perturbation=episode.perturbation,
+                disturbance=episode.disturbance,
                 clock=clock,
                 costs=costs,
                 version=version,

@@ -28,6 +28,7 @@ class CostModel:
         replan_s: making a new plan from scratch, once the old one is lost.
         look_s: taking in one view.
         new_cell_s: each cell of the view that was not in the view before.
+        read_s: reading the instruction once more.
     """
 
     think_s: float = 0.05
@@ -35,6 +36,7 @@ class CostModel:
     replan_s: float = 0.5
     look_s: float = 0.05
     new_cell_s: float = 0.002
+    read_s: float = 0.3
 
 
 class SimulatedClock:

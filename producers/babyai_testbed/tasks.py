@@ -10,7 +10,7 @@ from itertools import islice
 
 import numpy as np
 
-from springback.producers.perturbations.severity import PERTURBATION_KINDS, PerturbationKind
+from springback.producers.perturbations.severity import DISTURBANCES, DisturbanceName
 
 STRESSES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -87,11 +87,11 @@ def _tasks(family: str, seed: int) -> Iterator[Task]:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEpisode:
-    """A task, and what is to disturb it; `perturbation` is None for a clean run."""
+    """A task, and what is to disturb it; `disturbance` is None for a clean run."""
 
     task: Task
     stress: float
-    perturbation: PerturbationKind | None
+    disturbance: DisturbanceName | None
 
 
 def plan_episodes(
@@ -101,19 +101,19 @@ def plan_episodes(
     stresses: Sequence[float] = STRESSES,
     seed: int = 0,
 ) -> Iterator[PlannedEpisode]:
-    """So many episodes per family and stress: stress by stress, families in turn, perturbations in turn.
+    """So many episodes per family and stress: stress by stress, families in turn, disturbances in turn.
 
-    Each stress plays the same tasks; a task gets another kind of perturbation from one stress to the next.
+    Each stress plays the same tasks; a task gets another disturbance from one stress to the next.
 
     Raises:
         ValueError: there is no such family.
 
-    >>> [(e.task.family, e.stress, e.perturbation) for e in plan_episodes(1, families=["navigation"], stresses=[0, 1])]
-    [('navigation', 0, None), ('navigation', 1, 'object_state')]
+    >>> [(e.task.family, e.stress, e.disturbance) for e in plan_episodes(1, families=["navigation"], stresses=[0, 1])]
+    [('navigation', 0, None), ('navigation', 1, 'moved')]
     """
     tasks = [list(islice(task_sequence(family, seed), episodes)) for family in families]
     for level, stress in enumerate(stresses):
         for number, in_turn in enumerate(zip(*tasks, strict=True)):
-            kind = PERTURBATION_KINDS[(level + number) % len(PERTURBATION_KINDS)]
+            name = DISTURBANCES[(level + number) % len(DISTURBANCES)]
             for task in in_turn:
-                yield PlannedEpisode(task, stress, kind if stress > 0.0 else None)
+                yield PlannedEpisode(task, stress, name if stress > 0.0 else None)

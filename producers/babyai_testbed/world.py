@@ -20,6 +20,9 @@ from springback.producers.babyai_testbed.simulated_time import ACTION_S, Simulat
 CLOSE_RISK = 0.1
 """Risk load of each occupied cell beside the agent; a bump adds 1."""
 
+CELL_M = 1.0
+"""Metres that a cell stands for: a door fills one, so it is as wide as a door. Ours; minigrid's cells have no size."""
+
 MAX_PLACINGS = 5_000
 """Placings in one layout; a layout has some tens, but where a small room is full, minigrid tries for ever."""
 
@@ -30,8 +33,8 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Plays a level under a disturbance; `info` of a step has the keys that `SignalHooks` reads by default.
 
     travel is in cells; a retry is an action that did not do what was meant; risk counts bumps and what stands close;
-    a violation is a bump. The last step's info has `navigation`: the fields of a `NavigationOutcome`. Attach the agent
-    after the reset: a disturbance may strike it.
+    a violation is a bump. The last step's info has `navigation`, the fields of a `NavigationOutcome`, and
+    `realised_magnitude`, what the disturbance really did. Attach the agent after the reset: it may be disturbed too.
 
     Args:
         level: a level of `make_level`.
@@ -59,11 +62,12 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._agent = None
         self._path, self._actions = 0.0, 0
         self._cycle_start_s = self._clock.elapsed_s
-        return observation, {**info, "instruction": self._level.mission}
+        return observation, {**info, "instruction": self._disturbance.instruction(self._level.mission)}
 
     def attach(self, agent: RecoveringAgent) -> None:
-        """Says which agent the disturbance strikes in this episode."""
+        """Says which agent the disturbance strikes in this episode, and has it told its mission."""
         self._agent = agent
+        self._disturbance.meet(agent)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Takes the action, or what the disturbance makes of it."""
@@ -79,7 +83,8 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._disturbance.strike(self._level, self._mission, self._agent)
         success = terminated and float(reward) > 0.0
         progress, propositions = self._mission.measure(success)
-        failed = effect != action or before == after
+        # An agent that means to wait has done what it meant.
+        failed = effect != action or (before == after and action != Actions.done)
         bump = effect == Actions.forward and before == after
         signals: dict[str, Any] = {
             "progress": progress,
@@ -97,6 +102,7 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._actions += 1
         if terminated or truncated:
             signals["navigation"] = self._navigation(self._mission, propositions, success)
+            signals["realised_magnitude"] = self._disturbance.dose
         return observation, reward, terminated, truncated, {**info, **signals}
 
     def _navigation(self, mission: MissionProgress, propositions: float, success: bool) -> dict[str, Any]:
@@ -111,6 +117,7 @@ class TestbedWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
             "target_in_view": success or sees,
             "goals_met": round(propositions * mission.goals),
             "goals_total": mission.goals,
+            "metres_per_unit": CELL_M,
         }
 
     def _state(self) -> tuple[Cell, int, Any, Any]:

@@ -52,7 +52,10 @@ class HabitatReading:
         clearance_m: how near an obstacle is a risk, m; 0 leaves clearance out.
         collision_risk: the risk load of a collision.
         force_unit_n: the force on the robot that counts as a risk load of 1, N.
-        success_distance_m: for a bare simulator: within this distance, m, a stop is a success.
+        success_distance_m: within this distance, m, a stop is a success: for a bare simulator, and for the follower
+            that tells the fewest actions.
+        forward_m, turn_deg: how far an action moves or turns the agent, m and degrees, where the fewest actions must be
+            estimated because there is no simulator to ask.
         simulated_time: whether a cycle lasts as long as the simulator's clock says, in place of the computer's.
         mode: says the mode of an action's name; None takes `signals.mode_of`.
     """
@@ -63,6 +66,8 @@ class HabitatReading:
     collision_risk: float = 2.0
     force_unit_n: float = 1000.0
     success_distance_m: float = 0.2
+    forward_m: float = 0.25
+    turn_deg: float = 10.0
     simulated_time: bool = False
     mode: Callable[[str], str] | None = None
 

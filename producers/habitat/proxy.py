@@ -5,13 +5,27 @@ It is no subclass of Gym's or Habitat's classes, since it must work with every v
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from springback.producers.habitat.metrics import single_number
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, HabitatReporter
 
 NOTE_KEY = "springback"
-"""The key of a disturbance's note in a Gym-style step's info: `traits` of the header and `feedback` of the step."""
+"""The key of a disturbance's note in a Gym-style step's info; see `DisturbanceNote`."""
+
+
+class DisturbanceNote(NamedTuple):
+    """What a disturbance says of itself after a step.
+
+    Attributes:
+        traits: fields of the episode's header.
+        feedback: what acted on the step; None for nothing.
+        realised_magnitude: how much of it there really was in the episode so far; None where that is not known.
+    """
+
+    traits: Mapping[str, Any] = {}
+    feedback: str | None = None
+    realised_magnitude: float | None = None
 
 
 class HabitatProxy:
@@ -97,9 +111,9 @@ def described(episode: Any, **more: Any) -> EpisodeStart:
     )
 
 
-def note_of(info: Any) -> tuple[Mapping[str, Any], str | None]:
-    """The header's traits and the step's feedback that a disturbance has left in an info or given as its note."""
+def note_of(info: Any) -> DisturbanceNote:
+    """The note that a disturbance has left in an info; an empty one without it."""
     note = info.get(NOTE_KEY) if isinstance(info, Mapping) else None
     if not isinstance(note, Mapping):
-        return {}, None
-    return note.get("traits", {}), note.get("feedback") or None
+        return DisturbanceNote()
+    return DisturbanceNote(note.get("traits", {}), note.get("feedback") or None, note.get("realised_magnitude"))

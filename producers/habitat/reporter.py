@@ -54,6 +54,9 @@ class EpisodeStart:
         distance_m: the geodesic distance that the data set gives, m.
         found: what the metrics say; None where they cannot be read before a step.
         pose: where the agent is; None where that is not known.
+        follower_actions: how many actions the simulator's greedy follower needs, the stop among them; None where it
+            cannot be asked.
+        bearing_rad: how far the goal lies off the heading, rad; None where that is not known.
     """
 
     scene: str = ""
@@ -62,6 +65,8 @@ class EpisodeStart:
     distance_m: float | None = None
     found: TaskReading | None = None
     pose: Pose | None = None
+    follower_actions: int | None = None
+    bearing_rad: float | None = None
 
 
 class HabitatReporter:
@@ -106,6 +111,7 @@ class HabitatReporter:
         self._word = ActionWord("", None, False)
         self._observed_s: float | None = None
         self._planning_s: float | None = None
+        self._realised_magnitude: float | None = None
 
     @property
     def running(self) -> bool:
@@ -143,7 +149,15 @@ class HabitatReporter:
     def begin(self, start: EpisodeStart, traits: Mapping[str, Any]) -> None:
         """Begins an episode; one that is running ends as aborted. What was added of its first step is kept."""
         self.finish("aborted")
-        self._signals = EpisodeSignals(self.reading, start.found, start.pose, start.distance_m)
+        self._realised_magnitude = None
+        self._signals = EpisodeSignals(
+            self.reading,
+            start.found,
+            start.pose,
+            start.distance_m,
+            follower_actions=start.follower_actions,
+            bearing_rad=start.bearing_rad,
+        )
         task = task_id(start.scene, start.episode)
         known = {"task": task, "episode": self._unique(task), "instruction": start.instruction}
         fields = {**known, **self._traits, **traits, **self._next_traits}
@@ -164,8 +178,11 @@ class HabitatReporter:
         clearance_m: float | None = None,
         cycle_time_s: float | None = None,
         feedback: str | None = None,
+        realised_magnitude: float | None = None,
     ) -> None:
         """Reports a step of the running episode; see `EpisodeSignals.step`.
+
+        `realised_magnitude` is that of the whole episode up to this step; its end tells the last.
 
         Raises:
             SignalError: nothing says the progress, at the very first step: later it makes the episode unfit.
@@ -188,6 +205,7 @@ class HabitatReporter:
             self.report.quarantined_steps += 1
         self._own.clear()
         self._word = word
+        self._realised_magnitude = realised_magnitude
         self._episode.step(step=self._signals.steps - 1, time_s=self._clock(), **signals)
         self.report.steps += 1
 
@@ -209,7 +227,7 @@ class HabitatReporter:
         if signals.fault is not None or outcome == "aborted":
             episode.abort(self._clock())
         else:
-            episode.end(outcome, signals.navigation(), self._clock())
+            episode.end(outcome, signals.navigation(), self._clock(), realised_magnitude=self._realised_magnitude)
         self._episode = self._signals = None
 
     def abort(self) -> None:

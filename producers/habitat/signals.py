@@ -8,12 +8,16 @@
   with c = `clearance_m`, `collision_risk` per collision, and the force that the step has added, in `force_unit_n`.
 - **travel**: the way that the action led. **retries**: 1 for an action that collided, or that left the pose as it was
   though it is one that moves.
+- **the fewest actions** (for success weighted by episode length): as many as the simulator's own greedy follower takes,
+  where it can be asked; else an *estimate*, the way over the length of a step, rounded up, and the turns to face the
+  goal, where its bearing is known. Told only of episodes whose actions all were single moves, turns, looks and stops.
 - **action** and **mode**: the action's name, and the mode of execution that its words stand for.
 
 A distance or a share that is NaN, infinite or negative, or no progress at all, makes the whole episode unfit, from that
 step on: see `EpisodeSignals.fault`.
 """
 
+import cmath
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,6 +131,24 @@ class Pose:
     rotation: tuple[float, ...] = ()
 
 
+def bearing_rad(pose: Pose, goal: Sequence[float]) -> float | None:
+    """How far a goal lies off the agent's heading, rad, to the left positive; None where the heading is not known.
+
+    Args:
+        pose: with a rotation of w, x, y and z; one that turns nothing looks along -z, as Habitat's agents do.
+        goal: its position, x, y (up) and z, m.
+
+    >>> bearing_rad(Pose((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)), (-1.0, 0.0, 0.0)) == math.pi / 2
+    True
+    """
+    if len(pose.rotation) != 4 or len(pose.position) != 3:
+        return None
+    w, x, y, z = pose.rotation
+    ahead = complex(1.0 - 2.0 * (x * x + y * y), 2.0 * (x * z + w * y))
+    towards = complex(-(goal[2] - pose.position[2]), -(goal[0] - pose.position[0]))
+    return cmath.phase(towards / ahead) if ahead and towards else None
+
+
 class EpisodeSignals:
     """The signals of one episode.
 
@@ -135,6 +157,8 @@ class EpisodeSignals:
         start: what the metrics say before the first step; None where they cannot be read then.
         pose: where the agent starts; None where that is not known.
         start_distance_m: the distance that the episode's own description gives; taken where `start` has none.
+        follower_actions: as many as the simulator's follower takes; None where it cannot be asked.
+        bearing_rad: how far the goal lies off the heading at the start, rad; None where that is not known.
 
     Attributes:
         fault: why the episode is unfit; None while it is not.
@@ -149,6 +173,9 @@ class EpisodeSignals:
         start: TaskReading | None = None,
         pose: Pose | None = None,
         start_distance_m: float | None = None,
+        *,
+        follower_actions: int | None = None,
+        bearing_rad: float | None = None,
     ) -> None:
         self.fault: str | None = None
         self.travel_m: float | None = None if pose is None else 0.0
@@ -157,6 +184,9 @@ class EpisodeSignals:
         self._reading = reading
         self._pose = pose
         self._asked = start is not None
+        self._follower_actions = follower_actions
+        self._bearing_rad = bearing_rad
+        self._stepwise = True
         self._start_m = self.last.distance_m if self.last.distance_m is not None else start_distance_m
         self._objects_start_m = self.last.object_distance_m
         self._check("the distance at the start", self._start_m)
@@ -199,6 +229,7 @@ class EpisodeSignals:
         }
         self.last = found
         self.steps += 1
+        self._stepwise = self._stepwise and (word.must_move or word.mode in ("stop", "perceive"))
         return {name: value for name, value in signals.items() if value is not None}
 
     def navigation(self) -> dict[str, Any]:
@@ -209,6 +240,7 @@ class EpisodeSignals:
             "shortest_path": self._start_m,
             "path": self.travel_m if self.travel_m is not None else self._path_by_spl(),
             "actions": self.steps,
+            "shortest_actions": self._shortest_actions(),
             "final_distance": last.distance_m,
             "target_in_view": True if last.success else None if last.success is None else False,
             "goals_met": last.parts_met if last.parts_total else solved,
@@ -266,6 +298,17 @@ class EpisodeSignals:
         self.travel_m = (self.travel_m or 0.0) + step_m
         known = bool(before.rotation) and len(before.rotation) == len(pose.rotation)
         return step_m, known and step_m < UNMOVED and _same(before.rotation, pose.rotation)
+
+    def _shortest_actions(self) -> int | None:
+        """The fewest actions that the episode could have taken."""
+        if not self._stepwise or not self.steps:
+            return None
+        if self._follower_actions is not None:
+            return self._follower_actions
+        if self._start_m is None or not math.isfinite(self._start_m):
+            return None
+        turns = round(abs(math.degrees(self._bearing_rad or 0.0)) / self._reading.turn_deg)
+        return math.ceil(self._start_m / self._reading.forward_m) + turns
 
     def _path_by_spl(self) -> float | None:
         """The longer of the path and the shortest one, as the SPL of a success tells it: shortest / path."""

@@ -16,7 +16,7 @@ from springback.producers.habitat.metrics import TaskReading
 from springback.producers.habitat.proxy import NOTE_KEY, WatchedEnv, note_of
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter, task_id
 from springback.producers.habitat.signals import ActionWord, Pose, action_word
-from springback.producers.habitat.world import clearance_m, geodesic_m, pose_of
+from springback.producers.habitat.world import clearance_m, geodesic_m, pose_of, way_to
 
 
 class SimulatorLoop(WatchedEnv):
@@ -59,12 +59,12 @@ class SimulatorLoop(WatchedEnv):
         self._reporter.abort()
         self.goals = goals
         where = getattr(self._watched, "curr_scene_name", "") if scene is None else scene
-        start = EpisodeStart(
-            scene=where, episode=episode, found=self._found(), pose=pose_of(self._watched, self._agent_id)
-        )
+        pose = pose_of(self._watched, self._agent_id)
+        way = way_to(self._watched, pose, self._goals, self._reporter.reading.success_distance_m, self._agent_id)
+        start = EpisodeStart(scene=where, episode=episode, found=self._found(), pose=pose, **way)
         if hasattr(self._watched, "begin_disturbances"):
             self._watched.begin_disturbances(task_id(where, episode))
-        self._reporter.begin(start, {**note_of(self._note())[0], **traits})
+        self._reporter.begin(start, {**note_of(self._note()).traits, **traits})
         self._reporter.observed()
 
     def reset(self, *args: Any, **kwargs: Any) -> Any:
@@ -121,7 +121,7 @@ class SimulatorLoop(WatchedEnv):
         success: bool | None = None,
     ) -> None:
         reading = self._reporter.reading
-        pose = pose_of(self._watched, self._agent_id)
+        pose, note = pose_of(self._watched, self._agent_id), note_of(self._note())
         self._reporter.step(
             self._found(collided, stopped=stopped, success=success),
             word,
@@ -129,7 +129,8 @@ class SimulatorLoop(WatchedEnv):
             before=pose if before is None else before,
             clearance_m=clearance_m(self._watched, pose.position, reading.clearance_m),
             cycle_time_s=cycle_time_s if reading.simulated_time and cycle_time_s else None,
-            feedback=note_of(self._note())[1],
+            feedback=note.feedback,
+            realised_magnitude=note.realised_magnitude,
         )
 
     def _found(self, collided: bool = False, *, stopped: bool = False, success: bool | None = None) -> TaskReading:

@@ -13,7 +13,7 @@ from springback.producers.habitat.metrics import read_metrics
 from springback.producers.habitat.proxy import HabitatProxy, described, note_of
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, HabitatReporter
 from springback.producers.habitat.signals import NAVIGATION_ACTIONS, ActionWord, Pose, action_word, names_in_order
-from springback.producers.habitat.world import pose_by_sensors
+from springback.producers.habitat.world import bearing_by_sensors, pose_by_sensors
 
 DEAD_ERRORS = (EOFError, OSError)
 """What reading from, or writing to, an environment's process raises once it is dead."""
@@ -26,11 +26,12 @@ class _Slot:
         self.reporter = reporter
         self.word = ActionWord("", None, False)
         self.pose: Pose | None = None
+        self.bearing_rad: float | None = None
         self.start: EpisodeStart | None = None
 
     def see(self, observation: Any) -> None:
         """Takes in the observation that the agent gets next."""
-        self.pose = pose_by_sensors(observation)
+        self.pose, self.bearing_rad = pose_by_sensors(observation), bearing_by_sensors(observation)
         self.reporter.observed()
 
 
@@ -99,7 +100,8 @@ class WatchedVectorEnv(HabitatProxy):
         slot.word = action_word(action, self._name_of, slot.reporter.reading.mode)
         try:
             if not slot.reporter.running:
-                slot.start = described(self._watched.call_at(index_env, "current_episode"), pose=slot.pose)
+                named = self._watched.call_at(index_env, "current_episode")
+                slot.start = described(named, pose=slot.pose, bearing_rad=slot.bearing_rad)
             self._watched.async_step_at(index_env, action)
         except DEAD_ERRORS:
             slot.reporter.abort()
@@ -179,14 +181,16 @@ class WatchedVectorEnv(HabitatProxy):
     def _report(self, slot: _Slot, observation: Any, reward: Any, done: bool, *rest: Any) -> None:
         info = rest[-1]
         truncated = len(rest) == 2 and bool(rest[0]) and not done
-        traits, feedback = note_of(info)
+        note = note_of(info)
         if slot.start is not None:
-            slot.reporter.begin(slot.start, traits)
+            slot.reporter.begin(slot.start, note.traits)
             slot.start = None
         over = bool(done) or truncated
         pose = None if over else pose_by_sensors(observation)
         found = read_metrics(info, slot.reporter.reading)
-        slot.reporter.step(found, slot.word, pose=pose, feedback=feedback)
+        slot.reporter.step(
+            found, slot.word, pose=pose, feedback=note.feedback, realised_magnitude=note.realised_magnitude
+        )
         if over:
             slot.reporter.end(True if truncated else None)
         slot.see(observation)

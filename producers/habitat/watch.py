@@ -20,7 +20,14 @@ from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter
 from springback.producers.habitat.signals import ActionWord, Pose, action_word, names_in_order
 from springback.producers.habitat.simulator_loop import SimulatorLoop
 from springback.producers.habitat.vector_env import WatchedVectorEnv
-from springback.producers.habitat.world import clearance_m, core_env, pose_by_sensors, pose_of
+from springback.producers.habitat.world import (
+    bearing_by_sensors,
+    clearance_m,
+    core_env,
+    pose_by_sensors,
+    pose_of,
+    way_to,
+)
 
 
 def watch(
@@ -156,7 +163,9 @@ class WatchedGymEnv(WatchedEnv):
         found = None if info is None else read_metrics(info, self._reporter.reading)
         episode = getattr(self._watched, "current_episode", None)
         named = episode() if callable(episode) else episode
-        return described(named, found=found, pose=pose_by_sensors(observation))
+        return described(
+            named, found=found, pose=pose_by_sensors(observation), bearing_rad=bearing_by_sensors(observation)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +185,10 @@ class Situation:
 
 def _start(core: Any, reading: HabitatReading) -> EpisodeStart:
     found = read_metrics(core.get_metrics(), reading)
-    return described(core.current_episode, found=found, pose=pose_of(core.sim))
+    pose, episode = pose_of(core.sim), core.current_episode
+    places = [getattr(goal, "position", None) for goal in getattr(episode, "goals", None) or ()]
+    way = way_to(core.sim, pose, [place for place in places if place is not None], reading.success_distance_m)
+    return described(episode, found=found, pose=pose, **way)
 
 
 def _report(
@@ -191,9 +203,9 @@ def _report(
 ) -> None:
     """Reports a step that has just been taken; `start` is that of an episode that begins with it."""
     reading = reporter.reading
-    traits, feedback = note_of(info)
+    note = note_of(info)
     if start is not None:
-        reporter.begin(start, traits)
+        reporter.begin(start, note.traits)
     now = Situation.of(core)
     near = None if now.pose is None else clearance_m(core.sim, now.pose.position, reading.clearance_m)
     passed_s = 0.0 if now.time_s is None or began.time_s is None else now.time_s - began.time_s
@@ -204,7 +216,8 @@ def _report(
         before=began.pose,
         clearance_m=near,
         cycle_time_s=passed_s if reading.simulated_time and passed_s > 0.0 else None,
-        feedback=feedback,
+        feedback=note.feedback,
+        realised_magnitude=note.realised_magnitude,
     )
 
 

@@ -4,6 +4,7 @@ Habitat is imported only where it is needed, and says how to install it where it
 """
 
 import importlib
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from springback.producers.errors import ProducerError
 from springback.producers.habitat.metrics import single_number
-from springback.producers.habitat.signals import Pose
+from springback.producers.habitat.signals import Pose, bearing_rad
 
 _HOW = {
     "habitat_sim": "conda install habitat-sim withbullet headless -c conda-forge -c aihabitat",
@@ -19,6 +20,8 @@ _HOW = {
 }
 
 _WAYS_TO_THE_NEXT = ("env", "gym_env")
+MOST_GOALS = 16
+"""Goals that the way is looked up for; where an object has hundreds of places to see it from, that would take long."""
 
 
 class MissingHabitatError(ProducerError, ImportError):
@@ -67,6 +70,49 @@ def pose_by_sensors(observation: Any) -> Pose | None:
         if found:
             return Pose(found, _numbers(observation.get(heading)))
     return None
+
+
+def bearing_by_sensors(observation: Any) -> float | None:
+    """How far the goal lies off the heading, rad, by habitat-lab's point goal sensors; None without them."""
+    for name in ("pointgoal_with_gps_compass", "pointgoal"):
+        found = _numbers(observation.get(name)) if isinstance(observation, Mapping) else ()
+        if len(found) == 2 and math.isfinite(found[1]):
+            return found[1]
+    return None
+
+
+def way_to(
+    sim: Any, pose: Pose, goals: Sequence[Sequence[float]], radius_m: float, agent_id: int = 0
+) -> dict[str, Any]:
+    """What `EpisodeStart` says of the way from here to the nearest goal: `follower_actions` and `bearing_rad`.
+
+    Args:
+        sim: the simulator; nothing in it moves.
+        pose: where the agent is.
+        goals: positions, m; any of them will do.
+        radius_m: how near the goal the follower stops, m.
+        agent_id: which agent.
+    """
+    if not 0 < len(goals) <= MOST_GOALS:
+        return {}
+    nearest = min(goals, key=lambda goal: math.dist(pose.position, goal))
+    actions = [count for goal in goals if (count := _follower_actions(sim, goal, radius_m, agent_id)) is not None]
+    return {"follower_actions": min(actions, default=None), "bearing_rad": bearing_rad(pose, nearest)}
+
+
+def _follower_actions(sim: Any, goal: Sequence[float], radius_m: float, agent_id: int) -> int | None:
+    """The length of the greedy geodesic follower's path, the stop included; None where it knows no way.
+
+    The follower plans on perfect actions, and only where the agent has habitat-sim's own `move_forward` and turns.
+    """
+    pathfinder: Any = getattr(sim, "pathfinder", None)
+    if not hasattr(sim, "make_greedy_follower") or not getattr(pathfinder, "is_loaded", False):
+        return None
+    try:
+        follower = sim.make_greedy_follower(agent_id, goal_radius=radius_m)
+        return len(follower.find_path(np.asarray(goal, dtype=np.float32)))
+    except (AssertionError, RuntimeError):  # it has other actions, or no way leads there
+        return None
 
 
 def clearance_m(sim: Any, position: Sequence[float], within_m: float) -> float | None:

@@ -1,17 +1,21 @@
-"""Disturbs Habitat: drops actions, kicks the heading, moves the goal, and makes the sensors' pose and depth drift.
+"""Disturbs Habitat: drops actions, kicks the heading, moves the goal, lets sensors drift, and rewords instructions.
 
     env = watch(disturbed(habitat.Env(config), severity=0.4, seed=7), emitter, family="pointnav")
 
 It goes inside of `watch`, so that planning is timed and actions are reported as the agent meant them. Each episode's
-header then carries stress, perturbation and magnitude, and each step's feedback says what acted on it, the first time
-as the onset. For a vector, disturb each environment where it is made. It imports nothing of Habitat.
+header then carries stress, perturbation, attack and magnitude, each step's feedback says what acted on it, the first
+time as the onset, and the end says how much there really was. For a vector, disturb each environment where it is made.
+It imports nothing of Habitat.
 
-What is disturbed is habitat-lab's navigation (a goal with a position, an agent that is a pose) or a bare simulator.
+What is disturbed is habitat-lab's navigation (a goal with a position, an agent that is a pose) or a bare simulator. An
+instruction is reworded where an episode has one, in its text alone: an agent that reads `instruction_tokens` is told
+what it always was, and a bare simulator has no instructions.
 """
 
 import cmath
 import copy
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,6 +33,10 @@ from springback.producers.perturbations.navigation import (
     StepDisturbance,
     drifted,
 )
+from springback.producers.perturbations.paraphrase import Paraphrase, paraphrase
+
+_POINT_GOALS = ("pointgoal_with_gps_compass", "pointgoal")
+_DRIFTING_SENSORS = ("gps", "compass", "depth", *_POINT_GOALS)
 
 TRIES = 10
 """Places that are tried for a goal that moves; where none can be reached it stays."""
@@ -62,31 +70,43 @@ def disturbed(
 class _Disturbed(HabitatProxy):
     """What disturbs has dice, and a note of what it does."""
 
-    _own = HabitatProxy._own | {"_dice", "_throw", "_begun"}
+    _own = HabitatProxy._own | {"_dice", "_throw", "_begun", "_acted", "_steps", "_told"}
     _dice: NavigationDice
     _throw: StepDisturbance
+    _acted: Counter[DisturbanceName]
+    _told: Paraphrase | None
 
     def __init__(self, watched: Any, dice: NavigationDice) -> None:
         super().__init__(watched)
         self._dice = dice
-        self._throw = StepDisturbance()
-        self._begun = False
+        self._start("")
 
     def perturbation_note(self) -> dict[str, Any]:
-        """The header's traits, and the feedback of the last step: what acted on it, with the first as the onset."""
+        """The header's traits, the feedback of the last step, and the magnitude up to it.
+
+        The feedback says what acted on the step, with the first as the onset.
+        """
         names = ", ".join(self._throw.acting)
+        acted = self._acted + Counter(self._throw.acting)
+        reworded = None if self._told is None else self._told.share
         return {
             "traits": self._dice.traits(),
             "feedback": names and f"{'perturbed' if self._begun else 'onset'}: {names}",
+            "realised_magnitude": self._dice.realised(acted, self._steps, reworded),
         }
 
     def _start(self, task: str) -> None:
         self._dice.begin(task)
         self._throw, self._begun = StepDisturbance(), False
+        self._acted, self._steps, self._told = Counter(), 0, None
 
     def _next(self) -> StepDisturbance:
         self._begun = self._begun or bool(self._throw.acting)
+        self._acted.update(self._throw.acting)
         self._throw = self._dice.throw()
+        if self._told is not None and not self._steps:
+            self._throw = replace(self._throw, acting=(*self._throw.acting, "paraphrase"))
+        self._steps += 1
         return self._throw
 
     def _did_not(self, name: DisturbanceName) -> None:
@@ -94,8 +114,12 @@ class _Disturbed(HabitatProxy):
         self._throw = replace(self._throw, acting=tuple(acting for acting in self._throw.acting if acting != name))
 
     def _noisy(self, observations: Any) -> Any:
-        noisy = "sensor_noise" in self._throw.acting and isinstance(observations, Mapping)
-        return _drifting(observations, self._throw, self._dice) if noisy else observations
+        if "sensor_noise" not in self._throw.acting:
+            return observations
+        if isinstance(observations, Mapping) and any(name in observations for name in _DRIFTING_SENSORS):
+            return _drifting(observations, self._throw, self._dice)
+        self._did_not("sensor_noise")
+        return observations
 
 
 class DisturbedEnv(_Disturbed):
@@ -106,23 +130,26 @@ class DisturbedEnv(_Disturbed):
     step that was taken tells whether steps have four parts or five.
     """
 
-    _own = _Disturbed._own | {"_core", "_observations", "_goals", "_parts"}
+    _own = _Disturbed._own | {"_core", "_observations", "_goals", "_instruction", "_parts"}
 
     def __init__(self, watched: Any, core: Any, dice: NavigationDice) -> None:
         super().__init__(watched, dice)
+        self._instruction: tuple[Any, Any] | None = None
         self._core = core
         self._observations: Any = {}
         self._goals: tuple[Any, list[Any]] | None = None
         self._parts = 0
 
     def reset(self, *args: Any, **kwargs: Any) -> Any:
-        """Resets the environment; a goal that was moved is first put back."""
+        """Resets the environment; a goal that was moved and an instruction that was reworded are first put back."""
         self._put_back()
         result = self._watched.reset(*args, **kwargs)
         episode = self._core.current_episode
         self._start(task_id(episode.scene_id, episode.episode_id))
-        self._observations = result[0] if isinstance(result, tuple) else result
-        return result
+        self._reword(episode)
+        with_info = isinstance(result, tuple)
+        self._observations = self._reworded(result[0] if with_info else result)
+        return (self._observations, *result[1:]) if with_info else self._observations
 
     def step(self, action: Any, **kwargs: Any) -> Any:
         """Takes a step, disturbed."""
@@ -150,7 +177,7 @@ class DisturbedEnv(_Disturbed):
         return (observations, *result[1:-1], info)
 
     def close(self) -> None:
-        """Puts back a goal that was moved, and closes the environment."""
+        """Puts back what was moved or reworded, and closes the environment."""
         self._put_back()
         super().close()
 
@@ -184,6 +211,31 @@ class DisturbedEnv(_Disturbed):
         if self._goals is not None:
             episode, goals = self._goals
             episode.goals, self._goals = goals, None
+        if self._instruction is not None:
+            episode, instruction = self._instruction
+            episode.instruction, self._instruction = instruction, None
+
+    def _reword(self, episode: Any) -> None:
+        """Says the episode's instruction in other words, if it has one; habitat-lab's sensors then tell these."""
+        given = getattr(episode, "instruction", None)
+        text = getattr(given, "instruction_text", given)
+        if "paraphrase" not in self._dice.kinds or not self._dice.severity or not isinstance(text, str) or not text:
+            return
+        self._told = paraphrase(text, self._dice.severity, seed=self._dice.seed)
+        self._instruction = (episode, given)
+        reworded: Any = self._told.text
+        if text is not given:
+            reworded = copy.copy(given)
+            reworded.instruction_text = self._told.text
+        episode.instruction = reworded
+
+    def _reworded(self, observations: Any) -> Any:
+        """The first observation, which was made before the instruction was reworded."""
+        if self._told is None or not isinstance(observations, Mapping) or "instruction" not in observations:
+            return observations
+        said = observations["instruction"]
+        told = {**said, "text": self._told.text} if isinstance(said, Mapping) else self._told.text
+        return {**observations, "instruction": told if isinstance(said, Mapping | str) else said}
 
 
 class DisturbedSimulator(_Disturbed):
@@ -245,7 +297,7 @@ def _drifting(observations: Mapping[str, Any], throw: StepDisturbance, dice: Nav
         seen["gps"] = seen["gps"] + np.asarray(throw.drift_m, dtype=seen["gps"].dtype)
     if "compass" in seen:
         seen["compass"] = seen["compass"] + np.asarray(math.radians(throw.drift_deg), dtype=seen["compass"].dtype)
-    for name in ("pointgoal_with_gps_compass", "pointgoal"):
+    for name in _POINT_GOALS:
         if name in seen and len(seen[name]) == 2:
             rho, phi = drifted(float(seen[name][0]), float(seen[name][1]), throw.drift_m, throw.drift_deg)
             seen[name] = np.array([rho, phi], dtype=seen[name].dtype)

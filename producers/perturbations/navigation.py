@@ -13,22 +13,26 @@ kicks of the milder at the same steps, and more.
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from springback.producers.perturbations.severity import PerturbationKind, checked_severity
+from springback.producers.perturbations.kinds import PerturbationKind, attack_of
+from springback.producers.perturbations.severity import checked_severity
 
-DisturbanceName = Literal["action_drop", "heading_kick", "goal_move", "sensor_noise"]
+DisturbanceName = Literal["action_drop", "heading_kick", "goal_move", "sensor_noise", "paraphrase"]
 DISTURBANCES: tuple[DisturbanceName, ...] = get_args(DisturbanceName)
 KIND_OF: dict[DisturbanceName, PerturbationKind] = {
     "action_drop": "physical",
     "heading_kick": "physical",
     "goal_move": "object_state",
-    "sensor_noise": "semantic",
+    "sensor_noise": "perception",
+    "paraphrase": "semantic",
 }
+_DICED: tuple[DisturbanceName, ...] = ("action_drop", "heading_kick", "goal_move", "sensor_noise")
+"""Those that are thrown for at each step; an instruction is changed once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +132,14 @@ class NavigationDice:
         self.at = navigation_severity(severity)
         self.severity = severity
         self.kinds = tuple(kinds)
-        self._seed = seed
+        self.seed = seed
         self._episode = _Episode({})
         self.begin("")
 
     def begin(self, task: str) -> None:
         """Begins an episode of this task."""
-        roots = np.random.SeedSequence([self._seed, zlib.crc32(task.encode())]).spawn(len(DISTURBANCES) + 1)
-        names = [*DISTURBANCES, "places"]
+        roots = np.random.SeedSequence([self.seed, zlib.crc32(task.encode())]).spawn(len(_DICED) + 1)
+        names = [*_DICED, "places"]
         self._episode = _Episode({name: np.random.default_rng(root) for name, root in zip(names, roots, strict=True)})
 
     @property
@@ -148,13 +152,44 @@ class NavigationDice:
         if self.severity == 0.0:
             return {"stress": 0.0, "reference": True}
         kinds = {KIND_OF[name] for name in self.kinds}
+        attack = attack_of(kinds)
         return {
             "stress": self.severity,
             "magnitude": self.severity,
             "reference": False,
-            "perturbation": kinds.pop() if len(kinds) == 1 else "physical",
+            "perturbation": kinds.pop() if len(kinds) == 1 else "mixed",
             "perturbation_name": self.kinds[0] if len(self.kinds) == 1 else "mixed",
+            "attack": attack,
         }
+
+    def realised(self, acted: Mapping[DisturbanceName, int], steps: int, reworded: float | None) -> float | None:
+        """How much of the disturbances an episode has really had, as a severity; None at severity 0.
+
+        Drops and kicks count by the share of the steps, over their probability at severity 1; goals that moved by how
+        often, over the most; noise by its severity, over the steps on which there was a sensor for it; an instruction
+        by the share of it that was changed. Several kinds together count as their mean.
+
+        >>> NavigationDice(0.5, kinds=["action_drop"]).realised({"action_drop": 9}, steps=100, reworded=None)
+        0.5
+
+        Args:
+            acted: on how many steps each has acted.
+            steps: how many there were.
+            reworded: the share of the instruction that was changed; None where there is none.
+        """
+        if self.severity == 0.0:
+            return None
+        most = navigation_severity(1.0)
+        share = {name: acted.get(name, 0) / max(steps, 1) for name in _DICED}
+        doses: dict[DisturbanceName, float | None] = {
+            "action_drop": share["action_drop"] / most.drop,
+            "heading_kick": share["heading_kick"] / most.kick,
+            "goal_move": acted.get("goal_move", 0) / most.most_moves,
+            "sensor_noise": self.severity * share["sensor_noise"],
+            "paraphrase": reworded,
+        }
+        known = [dose for name in self.kinds if (dose := doses[name]) is not None]
+        return sum(known) / len(known) if known else 0.0
 
     def throw(self) -> StepDisturbance:
         """What disturbs the next step."""
@@ -179,7 +214,7 @@ class NavigationDice:
         episode.steps += 1
         episode.moves += moves
         x, z, heading = (float(part) for part in episode.drift)
-        acting = zip(DISTURBANCES, (dropped, kicked, moves, noisy), strict=True)
+        acting = zip(_DICED, (dropped, kicked, moves, noisy), strict=True)
         return StepDisturbance(
             dropped=bool(dropped),
             kick_deg=float(angle * at.kick_deg) if kicked else 0.0,

@@ -1,6 +1,7 @@
-"""What a severity in [0, 1] does to an agent, for each kind of perturbation. All of it is ours.
+"""What a severity in [0, 1] does to an agent of the testbed, for each disturbance. All of it is ours.
 
-Severity 0 is a clean run. Each parameter rises steadily with it, so that cost rises and success falls by degrees.
+Severity 0 is a clean run. Each parameter rises steadily with it, so that cost rises and success falls by degrees. What
+an instruction in other words is stands in `paraphrase`.
 
 >>> action_slip(0.8).probability
 0.4
@@ -12,8 +13,16 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-PerturbationKind = Literal["physical", "object_state", "semantic"]
-PERTURBATION_KINDS: tuple[PerturbationKind, ...] = get_args(PerturbationKind)
+from springback.producers.perturbations.kinds import PerturbationKind
+
+DisturbanceName = Literal["slip", "moved", "mis-grounding", "paraphrase"]
+DISTURBANCES: tuple[DisturbanceName, ...] = get_args(DisturbanceName)
+KIND_OF: dict[DisturbanceName, PerturbationKind] = {
+    "slip": "physical",
+    "moved": "object_state",
+    "mis-grounding": "semantic",
+    "paraphrase": "semantic",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from springback.stream_processors.resilience.readings import (
 )
 from tests.reading_builders import episode_status, episode_summary, family_reading, window_reading
 
-_PERTURBATIONS = ("none", "physical", "semantic", "object_state")
+_PERTURBATIONS = ("none", "physical", "semantic", "object_state", "perception")
 _OUTCOMES: tuple[Outcome, ...] = ("success", "success", "failure", "timeout")
 _EPISODE_STEPS = 40
 _WINDOW_STEPS = 12

@@ -17,7 +17,7 @@ from springback.producers.babyai_testbed.simulated_time import CostModel
 from springback.producers.babyai_testbed.tasks import TASK_FAMILIES
 from springback.producers.babyai_testbed.world import make_level
 from springback.producers.perturbations.severity import (
-    PERTURBATION_KINDS,
+    DISTURBANCES,
     action_slip,
     moved_objects,
 )
@@ -196,7 +196,7 @@ def test_a_moved_thing_stays_within_reach_and_the_verifier_knows() -> None:
         ball = ball_of("red")
         level = open_room(go_to("ball", "red"), (ball, 5, 5))
         agent = RecoveringAgent(level, CostModel(), np.random.default_rng(0))
-        disturbance = make_disturbance("object_state", 0.1, seed)
+        disturbance = make_disturbance("moved", 0.1, seed)
         for _ in range(200):
             disturbance.strike(level, MissionProgress(level), agent)
         x, y = cell_of(ball.cur_pos)
@@ -210,7 +210,7 @@ def test_a_door_is_shut_where_nothing_can_be_moved_but_not_on_the_agent() -> Non
     door = things_of_minigrid.Door("red", is_open=True)
     level = open_room(go_to("door", "red"), (door, 7, 3))
     agent = RecoveringAgent(level, CostModel(), np.random.default_rng(0))
-    disturbance = make_disturbance("object_state", 1.0, 0)
+    disturbance = make_disturbance("moved", 1.0, 0)
     level.agent_pos = (7, 3)
     for _ in range(50):
         disturbance.strike(level, MissionProgress(level), agent)
@@ -222,16 +222,16 @@ def test_a_door_is_shut_where_nothing_can_be_moved_but_not_on_the_agent() -> Non
 
 
 def test_actions_slip_as_often_as_the_severity_says() -> None:
-    disturbance = make_disturbance("physical", 0.6, 1)
+    disturbance = make_disturbance("slip", 0.6, 1)
     slips = sum(disturbance.effect(Actions.pickup) != Actions.pickup for _ in range(4000))
     assert slips / 4000 == pytest.approx(action_slip(0.6).probability, abs=0.03)
 
 
-@pytest.mark.parametrize("kind", PERTURBATION_KINDS)
-def test_severity_zero_does_nothing(kind: Any) -> None:
+@pytest.mark.parametrize("name", DISTURBANCES)
+def test_severity_zero_does_nothing(name: Any) -> None:
     level = open_room(go_to("ball", "red"), (ball_of("red"), 5, 5), (ball_of("blue"), 2, 5))
     agent = RecoveringAgent(level, CostModel(), np.random.default_rng(0))
-    disturbance = make_disturbance(kind, 0.0, 0)
+    disturbance = make_disturbance(name, 0.0, 0)
     before = level.grid.encode()
     for _ in range(50):
         assert disturbance.effect(Actions.forward) == Actions.forward

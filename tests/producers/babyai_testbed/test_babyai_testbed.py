@@ -14,7 +14,9 @@ from springback.producers.babyai_testbed.tasks import TASK_FAMILIES, Task, plan_
 from springback.producers.contract.frame import StepFrame
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
-from springback.producers.perturbations.severity import PERTURBATION_KINDS, PerturbationKind
+from springback.producers.perturbations.kinds import ATTACK_OF
+from springback.producers.perturbations.paraphrase import plain
+from springback.producers.perturbations.severity import DISTURBANCES, KIND_OF, DisturbanceName
 from springback.producers.recordings.step_frames import read_frames
 from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.intake.validation import tabulate
@@ -23,11 +25,11 @@ EPISODES = 10
 
 
 def played(
-    task: Task, stress: float = 0.0, perturbation: PerturbationKind | None = None, costs: CostModel | None = None
+    task: Task, stress: float = 0.0, disturbance: DisturbanceName | None = None, costs: CostModel | None = None
 ) -> tuple[list[PlayedStep], list[StepFrame]]:
     publisher = MemoryPublisher()
     with StepEmitter(publisher, producer="test", session="s") as emitter:
-        steps = list(play(task, emitter, episode="e", stress=stress, perturbation=perturbation, costs=costs))
+        steps = list(play(task, emitter, episode="e", stress=stress, disturbance=disturbance, costs=costs))
     return steps, publisher.frames
 
 
@@ -81,7 +83,7 @@ def test_every_row_passes_the_workers_validation(family: str) -> None:
     with StepEmitter(publisher, producer="test") as emitter:
         for number, episode in enumerate(plan_episodes(3, families=[family], stresses=[0.0, 0.5, 1.0], seed=3)):
             for _ in play(
-                episode.task, emitter, episode=str(number), stress=episode.stress, perturbation=episode.perturbation
+                episode.task, emitter, episode=str(number), stress=episode.stress, disturbance=episode.disturbance
             ):
                 pass
     table = tabulate([ArrivedFrame(frame, DEFAULT_START_S + 100.0) for frame in publisher.frames])
@@ -95,7 +97,7 @@ def test_every_row_passes_the_workers_validation(family: str) -> None:
 
 def test_the_header_names_the_task_and_its_twin() -> None:
     task = next(task_sequence("transportation", seed=1))
-    (_, clean), (_, disturbed) = played(task), played(task, 0.6, "semantic")
+    (_, clean), (_, disturbed) = played(task), played(task, 0.6, "mis-grounding")
     reference, twin = clean[0].episodes[0], disturbed[0].episodes[0]
     assert reference.task == twin.task == task.task_id
     assert reference.instruction == twin.instruction
@@ -105,8 +107,36 @@ def test_the_header_names_the_task_and_its_twin() -> None:
     assert (twin.perturbation, twin.perturbation_name, twin.method) == ("semantic", "mis-grounding", "babyai-bot")
 
 
-@pytest.mark.parametrize("kind", PERTURBATION_KINDS)
-def test_a_run_is_a_function_of_its_arguments(kind: PerturbationKind) -> None:
+@pytest.mark.parametrize("name", DISTURBANCES)
+def test_the_header_says_which_attack_it_is_and_the_end_how_much_there_was(name: DisturbanceName) -> None:
+    task = next(task_sequence("transportation", seed=1))
+    (_, clean), (steps, disturbed) = played(task), played(task, 0.6, name)
+    header, end = disturbed[0].episodes[0], disturbed[-1].ends[0]
+    assert (header.perturbation, header.perturbation_name) == (KIND_OF[name], name)
+    assert header.attack == ATTACK_OF[KIND_OF[name]]
+    assert (clean[0].episodes[0].attack, clean[-1].ends[0].realised_magnitude) == ("none", None)
+    assert clean[0].episodes[0].stress == 0.0  # declared: nothing disturbs it
+    assert end.realised_magnitude is not None
+    assert 0.0 <= end.realised_magnitude <= 2.0
+    assert end.realised_magnitude == steps[-1].signals["realised_magnitude"]
+
+
+def test_a_mission_in_other_words_is_the_same_mission() -> None:
+    task = next(task_sequence("composite", seed=6))
+    (_, clean), (_, told) = played(task), played(task, 1.0, "paraphrase")
+    said = told[0].episodes[0].instruction
+    assert said != clean[0].episodes[0].instruction == plain(said)
+    assert told[-1].ends[0].realised_magnitude == 1.0
+
+
+def test_other_words_cost_more_the_more_there_are() -> None:
+    tasks = [task for family in TASK_FAMILIES for task, _, _ in clean(family)[:6]]
+    steps = [sum(len(played(task, stress, "paraphrase")[0]) for task in tasks) for stress in (0.0, 0.3, 1.0)]
+    assert steps[0] < steps[1] < steps[2]
+
+
+@pytest.mark.parametrize("kind", DISTURBANCES)
+def test_a_run_is_a_function_of_its_arguments(kind: DisturbanceName) -> None:
     task = next(task_sequence("manipulation", seed=4))
     first, again = played(task, 0.8, kind)[0], played(task, 0.8, kind)[0]
     assert first == again
@@ -115,9 +145,9 @@ def test_a_run_is_a_function_of_its_arguments(kind: PerturbationKind) -> None:
 
 def test_interleaved_plays_do_not_touch_each_other() -> None:
     tasks = list(islice(task_sequence("navigation", seed=5), 2))
-    alone = [played(task, 0.8, "physical")[0] for task in tasks]
+    alone = [played(task, 0.8, "slip")[0] for task in tasks]
     with StepEmitter(MemoryPublisher(), producer="test") as emitter:
-        plays = [play(t, emitter, episode=t.task_id, stress=0.8, perturbation="physical") for t in tasks]
+        plays = [play(t, emitter, episode=t.task_id, stress=0.8, disturbance="slip") for t in tasks]
         together: list[list[PlayedStep]] = [[], []]
         while len(together[0]) < len(alone[0]) or len(together[1]) < len(alone[1]):
             for steps, one in zip(together, plays, strict=True):
@@ -135,15 +165,15 @@ def test_a_play_that_is_closed_early_aborts_its_episode() -> None:
         assert [end.outcome for frame in publisher.frames for end in frame.ends] == ["aborted"]
 
 
-@pytest.mark.parametrize("kind", PERTURBATION_KINDS)
-def test_the_agent_recovers_and_pays_for_it(kind: PerturbationKind) -> None:
+@pytest.mark.parametrize("kind", DISTURBANCES)
+def test_the_agent_recovers_and_pays_for_it(kind: DisturbanceName) -> None:
     runs = [run for family in TASK_FAMILIES for run in clean(family)[:5]]
     tasks, undisturbed = [task for task, _, _ in runs], [steps for _, steps, _ in runs]
     disturbed = [played(task, 0.8, kind)[0] for task in tasks]
     assert sum(episode[-1].outcome == "success" for episode in disturbed) >= 0.7 * len(tasks)
     assert sum(map(len, disturbed)) > 1.15 * sum(map(len, undisturbed))
     assert sum(_duration_s(e) for e in disturbed) > 1.15 * sum(_duration_s(e) for e in undisturbed)
-    if kind == "physical":
+    if kind == "slip":
         assert sum(step.signals["retries"] for episode in disturbed for step in episode) > len(tasks)
     replanned = [e for e in disturbed if any(step.replanned for step in e) and e[-1].outcome == "success"]
     assert len(replanned) > len(tasks) / 5
@@ -155,7 +185,7 @@ def _duration_s(episode: list[PlayedStep]) -> float:
 
 def test_a_replan_costs_planning_time() -> None:
     task = next(task_sequence("transportation", seed=1))
-    cheap, dear = (played(task, 0.8, "semantic", CostModel(replan_s=cost)) for cost in (0.5, 2.5))
+    cheap, dear = (played(task, 0.8, "mis-grounding", CostModel(replan_s=cost)) for cost in (0.5, 2.5))
     replans = [step.step for step in cheap[0] if step.replanned]
     assert replans
     extra = dear[0][-1].time_s - cheap[0][-1].time_s
@@ -164,18 +194,18 @@ def test_a_replan_costs_planning_time() -> None:
 
 def test_severity_zero_is_clean_whatever_the_kind() -> None:
     task = next(task_sequence("navigation", seed=1))
-    assert played(task, 0.0, "physical")[0] == played(task)[0]
+    assert played(task, 0.0, "slip")[0] == played(task)[0]
 
 
 def test_wrong_arguments_are_refused_before_anything_is_played() -> None:
     task = next(task_sequence("navigation"))
     with StepEmitter(MemoryPublisher(), producer="test") as emitter:
-        with pytest.raises(ValueError, match="needs a kind of perturbation"):
+        with pytest.raises(ValueError, match="needs a disturbance: slip, moved, mis-grounding, paraphrase"):
             play(task, emitter, episode="e", stress=0.5)
         with pytest.raises(ValueError, match=r"a severity lies in \[0, 1\], got 1.5"):
-            play(task, emitter, episode="e", stress=1.5, perturbation="physical")
-        with pytest.raises(ValueError, match="there is no perturbation 'wind'"):
-            play(task, emitter, episode="e", stress=0.5, perturbation="wind")  # type: ignore[arg-type]
+            play(task, emitter, episode="e", stress=1.5, disturbance="slip")
+        with pytest.raises(ValueError, match="there is no disturbance 'wind'"):
+            play(task, emitter, episode="e", stress=0.5, disturbance="wind")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="there is no task family 'cooking'"):
         task_sequence("cooking")
 

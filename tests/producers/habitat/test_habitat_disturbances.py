@@ -12,6 +12,7 @@ from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.habitat.watch import watch
 from springback.producers.perturbations.habitat import DisturbedEnv, disturbed, turned
 from springback.producers.perturbations.navigation import DISTURBANCES, DisturbanceName, NavigationDice
+from springback.producers.perturbations.paraphrase import paraphrase
 from tests.producers.habitat.fake_habitat import FakeRLEnv, Trace, about_y
 from tests.producers.habitat.live_habitat import LiveEnv, LiveSimulator, follow
 from tests.producers.habitat.trace_replay import ends_of, rows_of
@@ -50,21 +51,21 @@ def test_it_takes_longer_the_harsher_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "perturbation"),
+    ("kind", "perturbation", "attack"),
     [
-        ("action_drop", "physical"),
-        ("heading_kick", "physical"),
-        ("goal_move", "object_state"),
-        ("sensor_noise", "semantic"),
+        ("action_drop", "physical", "physical"),
+        ("heading_kick", "physical", "physical"),
+        ("goal_move", "object_state", "physical"),
+        ("sensor_noise", "perception", "model"),
     ],
 )
 def test_the_header_says_what_disturbs_and_the_feedback_when_it_begins(
-    kind: DisturbanceName, perturbation: str
+    kind: DisturbanceName, perturbation: str, attack: str
 ) -> None:
     runs = (run(0.9, seed, [kind]) for seed in range(60))
     rows, _, header = next(found for found in runs if any(row.get("feedback") for row in found[0]))
     assert (header.stress, header.magnitude, header.reference) == (0.9, 0.9, False)
-    assert (header.perturbation, header.perturbation_name) == (perturbation, kind)
+    assert (header.perturbation, header.perturbation_name, header.attack) == (perturbation, kind, attack)
     told = [row["feedback"] for row in rows if row["feedback"]]
     assert told[0] == f"onset: {kind}"
     assert set(told[1:]) <= {f"perturbed: {kind}"}
@@ -219,8 +220,106 @@ def test_a_bare_simulator_is_disturbed_and_its_loop_takes_the_moved_goal() -> No
         loop.end_episode("timeout")
     rows = [row for _, row in rows_of(publisher.frames)]
     acting = {name for row in rows for name in row["feedback"].partition(": ")[2].split(", ")}
-    assert acting == set(DISTURBANCES)
+    assert acting == set(DISTURBANCES) - {"paraphrase"}  # a bare simulator has no instructions
+    (end,) = ends_of(publisher.frames).values()
+    assert end.realised_magnitude is not None
+    header = publisher.frames[0].episodes[0]
+    assert (header.perturbation, header.perturbation_name, header.attack) == ("mixed", "mixed", "mixed")
     assert rows[0]["feedback"].startswith("onset: ")
     assert all((row["travel"] == 0.0) is ("action_drop" in row["feedback"]) for row in rows)
     assert loop.goals != [[3.0, 0.0, -4.0]]
     assert publisher.frames[0].episodes[0].stress == 1.0
+
+
+def ended(env: Any, emitter: StepEmitter, publisher: MemoryPublisher) -> Any:
+    """The end of an episode of the follower, the header and the rows."""
+    observations = env.reset()
+    while not env.episode_over:
+        observations = env.step(follow(observations))
+    assert emitter.flush()
+    (end,) = ends_of(publisher.frames).values()
+    return end, publisher.frames[0].episodes[0], [row for _, row in rows_of(publisher.frames)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "dose"),
+    [
+        # By their definition: of n steps k were hit, and at severity 1 it would be 18 %, or 6 %.
+        ("action_drop", lambda hits, steps: hits / steps / 0.18),
+        ("heading_kick", lambda hits, steps: hits / steps / 0.06),
+        ("goal_move", lambda hits, steps: hits / 2),
+        ("sensor_noise", lambda hits, steps: 0.9),
+    ],
+)
+def test_the_end_says_how_much_there_really_was(
+    kind: DisturbanceName, dose: Any, emitter: StepEmitter, publisher: MemoryPublisher
+) -> None:
+    env: Any = watch(disturbed(LiveEnv(), 0.9, seed=5, kinds=[kind]), emitter, family="nav")
+    end, _, rows = ended(env, emitter, publisher)
+    hits = sum(bool(row.get("feedback")) for row in rows)
+    assert end.realised_magnitude == pytest.approx(dose(hits, len(rows)))
+
+
+def test_a_clean_run_has_no_magnitude_to_tell(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    end, header, _ = ended(watch(disturbed(LiveEnv(), 0.0), emitter, family="nav"), emitter, publisher)
+    assert (end.realised_magnitude, header.attack) == (None, "none")
+
+
+class Instruction(SimpleNamespace):
+    """habitat-lab's `InstructionData`."""
+
+
+@pytest.mark.parametrize("as_data", [True, False])
+def test_an_instruction_is_reworded_and_put_back(
+    as_data: bool, emitter: StepEmitter, publisher: MemoryPublisher
+) -> None:
+    told = "Walk to the sofa, then stop next to the red plant."
+    given: Any = Instruction(instruction_text=told, instruction_tokens=[4, 5]) if as_data else told
+    core = LiveEnv()
+    core.current_episode.instruction = given
+
+    def text_of(instruction: Any) -> str:
+        return str(instruction.instruction_text if as_data else instruction)
+
+    seen = core._seen
+
+    def with_instruction(fresh: dict[str, Any]) -> dict[str, Any]:
+        said = text_of(core.current_episode.instruction)
+        return {**seen(fresh), "instruction": {"text": said, "tokens": [4, 5]} if as_data else said}
+
+    core._seen = with_instruction  # type: ignore[method-assign]
+    expected = paraphrase(told, 0.6, seed=4)
+    env: Any = watch(disturbed(core, 0.6, seed=4, kinds=["paraphrase"]), emitter, family="vln")
+    first = env.reset()["instruction"]
+    assert (first["text"] if as_data else first) == expected.text != told
+    observations = env.step("move_forward")
+    assert (observations["instruction"]["text"] if as_data else observations["instruction"]) == expected.text
+    assert text_of(core.current_episode.instruction) == expected.text
+    while not env.episode_over:
+        observations = env.step(follow(observations))
+    assert emitter.flush()
+    (end,) = ends_of(publisher.frames).values()
+    assert end.realised_magnitude == expected.share
+    header = publisher.frames[0].episodes[0]
+    assert (header.instruction, header.perturbation, header.attack) == (expected.text, "semantic", "model")
+    rows = [row["feedback"] for _, row in rows_of(publisher.frames)]
+    assert rows[:2] == ["onset: paraphrase", ""]
+    env.close()
+    assert core.current_episode.instruction is given
+
+
+def test_an_episode_without_an_instruction_is_not_reworded(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    env: Any = watch(disturbed(LiveEnv(), 0.9, kinds=["paraphrase"]), emitter, family="nav")
+    end, _, rows = ended(env, emitter, publisher)
+    assert end.realised_magnitude == 0.0
+    assert not any(row.get("feedback") for row in rows)
+
+
+def test_noise_without_a_sensor_for_it_is_not_told() -> None:
+    core = LiveEnv()
+    core._seen = lambda fresh: {"rgb": np.zeros((2, 2))}  # type: ignore[method-assign]
+    env: Any = disturbed(core, 1.0, kinds=["sensor_noise"])
+    env.reset()
+    env.step("turn_left")
+    note = env.perturbation_note()
+    assert (note["feedback"], note["realised_magnitude"]) == ("", 0.0)

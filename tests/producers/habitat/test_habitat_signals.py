@@ -1,10 +1,11 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from springback.producers.habitat.metrics import DEFAULT_READING, HabitatReading, TaskReading
-from springback.producers.habitat.signals import EpisodeSignals, Pose, action_word
+from springback.producers.habitat.signals import EpisodeSignals, Pose, action_word, bearing_rad
 
 FORWARD = action_word("move_forward")
 WAIT = action_word("wait")
@@ -118,8 +119,59 @@ def test_the_path_of_a_success_is_known_by_its_spl() -> None:
         "shortest_path": 8.0,
         "path": 16.0,
         "actions": 1,
+        "shortest_actions": 32,
         "final_distance": 0.1,
         "target_in_view": True,
         "goals_met": 1,
         "goals_total": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("goal", "degrees"),
+    [((0.0, 0.0, -3.0), 0.0), ((-3.0, 1.0, 0.0), 90.0), ((3.0, 0.0, 0.0), -90.0), ((-3.0, 0.0, -3.0), 45.0)],
+)
+def test_the_bearing_is_that_from_the_heading_to_the_left(goal: tuple[float, ...], degrees: float) -> None:
+    ahead = bearing_rad(Pose((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)), goal)
+    assert ahead is not None
+    assert math.degrees(ahead) == pytest.approx(degrees)
+    half = math.radians(30.0 / 2)  # turned to the left by 30 degrees, a goal lies 30 degrees further to the right
+    turned = bearing_rad(Pose((0.0, 0.0, 0.0), (math.cos(half), 0.0, math.sin(half), 0.0)), goal)
+    assert turned is not None
+    assert math.degrees(turned) == pytest.approx(degrees - 30.0)
+
+
+def test_a_bearing_needs_a_heading_and_a_way() -> None:
+    assert bearing_rad(Pose((0.0, 0.0, 0.0)), (1.0, 0.0, 0.0)) is None
+    assert bearing_rad(Pose((1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)), (1.0, 5.0, 0.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "fewest"),
+    [
+        ({"follower_actions": 41, "bearing_rad": 1.0}, 41),
+        # 8.1 m in steps of 0.25 m are 32.4, so 33; 87 degrees in turns of 10 are 9.
+        ({"bearing_rad": math.radians(-87.0)}, 33 + 9),
+        ({}, 33),
+    ],
+)
+def test_the_fewest_actions_are_the_followers_else_an_estimate(known: dict[str, Any], fewest: int) -> None:
+    signals = EpisodeSignals(DEFAULT_READING, TaskReading(distance_m=8.1), **known)
+    signals.step(TaskReading(distance_m=8.0, success=False), FORWARD)
+    assert signals.navigation()["shortest_actions"] == fewest
+
+
+@pytest.mark.parametrize("word", [WAIT, action_word("pick_object"), action_word(np.array([0.1, 0.2]))])
+def test_the_fewest_actions_are_told_only_where_actions_are_single_moves(word: Any) -> None:
+    signals = EpisodeSignals(DEFAULT_READING, TaskReading(distance_m=8.0), follower_actions=41)
+    signals.step(TaskReading(distance_m=8.0, success=False), FORWARD)
+    signals.step(TaskReading(distance_m=8.0, success=False), word)
+    assert signals.navigation()["shortest_actions"] is None
+
+
+def test_the_size_of_an_action_is_a_setting() -> None:
+    signals = EpisodeSignals(
+        HabitatReading(forward_m=0.5, turn_deg=30.0), TaskReading(distance_m=2.0), bearing_rad=math.radians(60.0)
+    )
+    signals.step(TaskReading(distance_m=2.0, success=False), FORWARD)
+    assert signals.navigation()["shortest_actions"] == 4 + 2
