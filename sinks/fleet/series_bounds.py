@@ -50,7 +50,7 @@ class SeriesBounds(NamedTuple):
     def series(self) -> int:
         """The most series that the page can have, each line of a histogram counted as one.
 
-        >>> SeriesBounds().series < 120_000, SeriesBounds(agents=0, groups=10).series < 12_000
+        >>> SeriesBounds().series < 150_000, SeriesBounds(agents=0, groups=10).series < 15_000
         (True, True)
         """
         return sum(_lines(spec) * self._label_sets(spec) for spec in METRIC_CATALOGUE)

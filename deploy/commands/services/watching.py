@@ -69,7 +69,7 @@ def export(
 ) -> None:
     """Export all readings as Prometheus metrics, until Ctrl-C or SIGTERM.
 
-    With the bounds as they are the page has at most 120,000 series, 20,000 of them of single agents. /-/healthy and
+    With the bounds as they are the page has at most 150,000 series, 20,000 of them of single agents. /-/healthy and
     /-/ready are for probes and want no password.
 
     One exporter serves one set of topics: it reads all of their partitions, so start one, not one per worker. After a
