@@ -1,8 +1,8 @@
-"""Bootstrap intervals over tasks, and two tests by rank: the statistics of a report and of a comparison of versions.
+"""Bootstrap intervals over tasks: those of a report and of a comparison of versions, by one piece of code.
 
 Episodes of one task belong together: a task that is hard clean is hard perturbed too. So whole tasks are drawn with
 replacement, and a resample is a row of weights: how often each task was drawn. A statistic is worked out under all rows
-at once. The tests are scipy's. All of it is a function of values and seed; the order of the values plays no part.
+at once. All of it is a function of values and seed; the order of the values plays no part.
 
 Source: Efron's percentile interval; tasks as its units are ours.
 """
@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
-from scipy import stats  # type: ignore[import-untyped]
 
 from springback.stream_processors.resilience.anchor import Floats
 
@@ -29,27 +28,6 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     low: float | None
     high: float | None
-
-
-class RankComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Two samples compared by rank (Mann and Whitney, two-sided).
-
-    Attributes:
-        u: the statistic of the second sample.
-        p: how often samples of one and the same kind would differ at least as much.
-        superiority: the chance that a value of the second sample is the larger one, ties counting half.
-    """
-
-    u: float
-    p: float
-    superiority: float
-
-
-class RankCorrelation(msgspec.Struct, frozen=True, kw_only=True):
-    """Spearman's rank correlation, with its two-sided p."""
-
-    rho: float
-    p: float
 
 
 class TaskDraws:
@@ -184,34 +162,40 @@ def weighted_maximum(values: Floats, weights: Floats) -> Floats:
     return np.where(np.isneginf(largest), np.nan, largest)
 
 
-def compare_ranks(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> RankComparison | None:
-    """Whether two samples differ; None where one of them is empty. Small samples without ties are tested exactly.
+def weighted_rank_correlation(x: Floats, y: Floats, weights: Floats) -> Floats:
+    """Spearman's rho of the pairs under each row of weights; NaN where x or y does not vary in it.
 
-    >>> compare_ranks([1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0])
-    RankComparison(u=12.0, p=0.05714285714285714, superiority=1.0)
+    Ties share the mean of their ranks, and so do the copies of a value that is drawn more than once.
+
+    Shape: x and y (n,), weights (b, n), result (b,).
+
+    >>> drawn = np.array([[1.0, 1, 1], [1, 2, 0]])
+    >>> weighted_rank_correlation(np.array([1.0, 2, 3]), np.array([1.0, 3, 2]), drawn).tolist()
+    [0.5, 1.0]
     """
-    if not len(first) or not len(second):
-        return None
-    pairs = len(first) * len(second)
-    if len({*map(float, first), *map(float, second)}) == 1:  # scipy has no p for these
-        return RankComparison(u=pairs / 2, p=1.0, superiority=0.5)
-    found = stats.mannwhitneyu(sorted(second), sorted(first), alternative="two-sided")
-    return RankComparison(u=float(found.statistic), p=float(found.pvalue), superiority=float(found.statistic) / pairs)
-
-
-def correlate_ranks(x: Sequence[float], y: Sequence[float]) -> RankCorrelation | None:
-    """Spearman's rho of pairs; None with fewer than three of them, or where x or y never varies."""
-    if len(x) < 3 or min(x) == max(x) or min(y) == max(y):
-        return None
-    pairs = np.asarray(sorted(zip(x, y, strict=True)))
-    found = stats.spearmanr(pairs[:, 0], pairs[:, 1])
-    return RankCorrelation(rho=float(found.statistic), p=float(found.pvalue))
+    ranks = [_weighted_ranks(column, weights) for column in (x, y)]
+    total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
+    a, b = (rank - (weights * rank).sum(axis=1, keepdims=True) / total for rank in ranks)
+    spread = np.sqrt((weights * a * a).sum(axis=1) * (weights * b * b).sum(axis=1))
+    rho: Floats = np.divide(
+        (weights * a * b).sum(axis=1), spread, out=np.full(len(weights), np.nan), where=spread > 1e-9
+    )
+    return rho
 
 
 def _accumulated(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """The values in order, and the weights up to each of them. Shape: (n,), (b, n)."""
     order = np.argsort(values, kind="stable")
     return values[order], np.cumsum(weights[:, order], axis=1)
+
+
+def _weighted_ranks(values: Floats, weights: Floats) -> Floats:
+    """The mean rank of each value among the repeated ones. Shape: (n,), (b, n), (b, n)."""
+    kinds, kind = np.unique(values, return_inverse=True)
+    first = np.searchsorted(np.sort(kind), np.arange(len(kinds)))
+    of_kind = np.add.reduceat(weights[:, np.argsort(kind, kind="stable")], first, axis=1)
+    middle = np.cumsum(of_kind, axis=1) - of_kind / 2.0
+    return np.asarray(middle[:, kind])
 
 
 def _first_at(ordered: Floats, reached: Floats, rank: float, slack: float) -> Floats:

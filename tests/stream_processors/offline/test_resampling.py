@@ -1,9 +1,10 @@
-"""Resampling and the tests by rank: against scipy, against every possible draw, and by their properties."""
+"""Resampling: against scipy, against every possible draw, and by its properties."""
 
 import itertools
 import random
 import statistics
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,18 +17,15 @@ from springback.stream_processors.offline.resampling import (
     TaskDraws,
     WeightedStatistic,
     bootstrap,
-    compare_ranks,
-    correlate_ranks,
     percentile_interval,
     weighted_maximum,
     weighted_mean,
     weighted_median,
     weighted_quantile,
+    weighted_rank_correlation,
 )
 from springback.stream_processors.resilience.anchor import Floats
 from springback.stream_processors.resilience.quantiles import quantile
-
-SAMPLES = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=9)
 
 
 def apart(count: int) -> list[str]:
@@ -179,51 +177,36 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert means().tolist() == pytest.approx(whole.tolist())
 
 
-@settings(max_examples=50)
-@given(SAMPLES, SAMPLES)
-def test_superiority_counts_the_pairs(first: list[float], second: list[float]) -> None:
-    wins = [1.0 if b > a else 0.5 if b == a else 0.0 for a, b in itertools.product(first, second)]
-    compared = compare_ranks(first, second)
-    assert compared is not None
-    assert compared.u == sum(wins)
-    assert compared.superiority == pytest.approx(statistics.fmean(wins))
-    assert 0 <= compared.p <= 1
+def mean_ranks(values: list[float]) -> list[float]:
+    return [sum(other < v for other in values) + (values.count(v) + 1) / 2 for v in values]
 
 
-@pytest.mark.parametrize("second", [[4.0, 5.0, 6.0, 7.0], [2.5, 0.5, 6.0, 7.0], [0.1, 1.5, 3.5, 2.2]])
-def test_the_p_of_small_samples_without_ties_counts_all_arrangements(second: list[float]) -> None:
-    first = [1.0, 2.0, 3.0]
-
-    def off(chosen: Sequence[float], others: Sequence[float]) -> float:
-        return abs(sum(b > a for a in chosen for b in others) - len(first) * len(second) / 2)
-
-    every = [*first, *second]
-    arranged = [off(chosen, [v for v in every if v not in chosen]) for chosen in itertools.combinations(every, 3)]
-    compared = compare_ranks(first, np.array(second))
-    assert compared is not None
-    assert compared.p == pytest.approx(np.mean([found >= off(first, second) for found in arranged]))
-
-
-def test_samples_that_never_vary_do_not_differ() -> None:
-    compared = compare_ranks([2.0, 2.0], [2.0])
-    assert compared is not None
-    assert (compared.u, compared.p, compared.superiority) == (1.0, 1.0, 0.5)
-    assert compare_ranks([], [1.0]) is None
-    assert compare_ranks([1.0], []) is None
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=10))
+def test_weighted_rho_is_pearsons_of_the_mean_ranks_of_the_repeated_pairs(drawn: list[tuple[int, int, int]]) -> None:
+    x, y = (np.array([pair[i] for pair in drawn], dtype=np.float64) for i in (0, 1))
+    found = weighted_rank_correlation(x, y, np.array([[float(count) for _, _, count in drawn]]))[0]
+    repeated = [(float(a), float(b)) for a, b, count in drawn for _ in range(count)]
+    ranks = [mean_ranks([pair[i] for pair in repeated]) for i in (0, 1)]
+    if any(len(set(own)) < 2 for own in ranks):
+        assert np.isnan(found)
+    else:
+        assert found == pytest.approx(np.asarray(np.corrcoef(ranks))[0, 1], abs=1e-9)
 
 
-@settings(max_examples=50)
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=12))
-def test_rho_is_pearsons_of_the_mean_ranks(pairs: list[tuple[int, int]]) -> None:
-    x, y = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
-    found = correlate_ranks(x, y)
-    if len(set(x)) == 1 or len(set(y)) == 1:
-        assert found is None
-        return
-    ranks = [[sum(other < v for other in own) + (own.count(v) + 1) / 2 for v in own] for own in (x, y)]
-    assert found is not None
-    assert found.rho == pytest.approx(np.asarray(np.corrcoef(ranks))[0, 1], abs=1e-9)
+def test_the_interval_of_rho_is_that_of_tasks_not_of_episodes() -> None:
+    """Ten runs of each of four tasks are four points, not forty: the interval must stay wide.
 
-
-def test_rho_takes_three_pairs() -> None:
-    assert correlate_ranks([1.0, 2.0], [1.0, 2.0]) is None
+    The runs are copies, so that it is the interval of the four pairs themselves.
+    """
+    x, y, tasks = [0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 3.0, 2.0], apart(4)
+    once = np.repeat(x, 1), np.repeat(y, 1), tasks
+    often = np.repeat(x, 10), np.repeat(y, 10), [task for task in tasks for _ in range(10)]
+    found = []
+    for a, b, names in (once, often):
+        rho = TaskDraws(names, seed=0).resample(partial(weighted_rank_correlation, a, b))
+        found.append(percentile_interval(rho[1:]))
+    assert found[0] == pytest.approx(found[1])
+    assert found[0][0] is not None
+    assert found[0][0] < 0
+    assert found[0][1] == pytest.approx(1.0)
