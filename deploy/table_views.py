@@ -1,4 +1,4 @@
-"""The tables of `evaluate` and of `compare`, as people read them on a terminal, within 80 columns."""
+"""The tables of `evaluate`, as people read them on a terminal, within 80 columns."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from springback.stream_processors.offline.comparison import Breach, GroupChange, MetricChange, VersionComparison
     from springback.stream_processors.offline.tables import FamilyRow, ResilienceJson
 
 _STATES = ("recovered", "unrecovered", "censored")
@@ -36,18 +35,6 @@ _RESILIENCE_LEGEND = """\
 β: largest change of the stability loss per magnitude of a perturbation, over
 pairs of clean and perturbed runs of one task; 95 %: the quantile over them
 n: episodes that were seen to end"""
-_VERSION_COLUMNS = (
-    ("before", 7),
-    ("after", 7),
-    ("change", 7),
-    ("interval", 16),
-    ("p", 5),
-    ("allowed", 7),
-    ("verdict", 7),
-)
-_VERDICT_STYLES = {"breach": "bold red", "undetermined": "yellow", "ok": "", "unchecked": "dim"}
-_VERDICT_WORDS = {"breach": "BREACH", "undetermined": "unclear", "ok": "ok", "unchecked": "-"}
-_NO_CHANGE = 1e-9  # a difference this small comes from the order in which floats were summed
 
 
 def family_table_view(
@@ -81,7 +68,7 @@ def resilience_table_view(rows: Iterable["ResilienceJson"], title: str = "\nWhat
 
 
 def _family_block(family: str, method: str, rows: list["FamilyRow"]) -> Table:
-    title = Text(f"\n{_shown(family)} · {_shown(method)}", style="table.title")
+    title = Text(f"\n{shown_name(family)} · {shown_name(method)}", style="table.title")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for heading, width in _FAMILY_COLUMNS:
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
@@ -100,7 +87,7 @@ def _family_block(family: str, method: str, rows: list["FamilyRow"]) -> Table:
     return table
 
 
-def _shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """A name from outside, without characters that would control the terminal."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
 
@@ -114,78 +101,3 @@ def _figure(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.2f}"
-
-
-def version_table_view(comparison: "VersionComparison") -> RenderableType:
-    """The comparison, to print with rich. A dash stands for a figure or an allowance that there is not."""
-    contract = comparison.contract
-    title = f"Version {comparison.candidate_version} against {comparison.baseline_version}"
-    legend = (
-        f"interval: {contract.confidence:.0%} bootstrap interval of the change, over tasks; p: Mann-Whitney\n"
-        "allowed: by how much it may worsen; unclear: too little to decide by\n"
-    )
-    if contract.rule == "certain":
-        legend += "BREACH: worse by more than that, and so is the whole interval"
-    else:
-        legend += "BREACH: worse by more than that"
-    return Group(
-        Text(title, style="bold"), *(_version_block(group) for group in comparison.groups), Text(legend, style="dim")
-    )
-
-
-def breach_line(breach: "Breach", comparison: "VersionComparison") -> str:
-    """One breach in one line: what got worse, from what to what, and what was allowed."""
-    change = next(
-        change
-        for group in comparison.groups
-        if (group.family, group.method) == (breach.family, breach.method)
-        for change in group.metrics
-        if (change.metric, change.stress) == (breach.metric, breach.stress)
-    )
-    return (
-        f"breach  {breach.family} ({breach.method}): {_metric_name(change)} {_digits(change.baseline)} -> "
-        f"{_digits(change.candidate)}; it may worsen by {_digits(change.allowance)}"
-    )
-
-
-def _version_block(group: "GroupChange") -> Table:
-    episodes = (
-        f"{group.baseline_episodes} and {group.candidate_episodes} episodes, {group.common_tasks} tasks in common"
-    )
-    title = f"\n{group.family} · {group.method}: {episodes}"
-    if group.left_out_stresses:
-        levels = ", ".join(f"{stress:.1f}" for stress in group.left_out_stresses)
-        title += f"\nleft out, for only one version was played there: λ {levels}"
-    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    table.add_column("metric", no_wrap=True, min_width=14)
-    for heading, width in _VERSION_COLUMNS:
-        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
-    for change in group.metrics:
-        table.add_row(
-            _metric_name(change),
-            _digits(change.baseline),
-            _digits(change.candidate),
-            _digits(change.difference, sign="+"),
-            "-" if change.low is None else f"{_digits(change.low, '+', 2)} … {_digits(change.high, '+', 2)}",
-            "-" if change.p_value is None else _probability(change.p_value),
-            _digits(change.allowance),
-            _VERDICT_WORDS[change.verdict],
-            style=_VERDICT_STYLES[change.verdict],
-        )
-    return table
-
-
-def _metric_name(change: "MetricChange") -> str:
-    return change.metric if change.stress is None else f"{change.metric} λ={change.stress:.1f}"
-
-
-def _digits(value: float | None, sign: str = "", digits: int = 3) -> str:
-    if value is None:
-        return "-"
-    if abs(value) < _NO_CHANGE:
-        return f"{0:{sign}}"
-    return f"{value:{sign}.0f}" if abs(value) >= 1000 else f"{value:{sign}.{digits}g}"
-
-
-def _probability(value: float) -> str:
-    return "<.001" if value < 0.001 else f"{value:.3f}"

@@ -77,6 +77,42 @@ class Allowances(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 _check_allowance(value)
 
 
+class EvidenceRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a candidate version must have shown before any metric is looked at, and what of it fails the comparison.
+
+    Attributes:
+        least_episodes: ended episodes that each family, and each stress level that the baseline version was played at,
+            needs; n_min of the settings if not given. Aborted and provisional episodes are none of them.
+        missing_family: whether a family with too little evidence, of either version, fails the comparison.
+        missing_level: whether a stress level of the baseline version with too little evidence of the candidate does.
+        aborted_rose: whether a share of aborted episodes that rose does.
+        aborted_p: the share rose if its p, one-sided and Holm-corrected over families, is at most this.
+        small_sample: with fewer episodes of either version in a family, a test finds only what is gross, and
+        small_rise: a share that rose by more than this counts as well.
+    """
+
+    least_episodes: int | None = None
+    missing_family: Literal["fail", "pass"] = "fail"
+    missing_level: Literal["fail", "pass"] = "fail"
+    aborted_rose: Literal["fail", "pass"] = "fail"
+    aborted_p: float = 0.05
+    small_sample: int = 20
+    small_rise: float = 0.25
+
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        if self.least_episodes is not None and self.least_episodes < 1:
+            message = f"least_episodes is {self.least_episodes}, expected at least 1"
+            raise ValueError(message)
+        if self.small_sample < 0:
+            message = f"small_sample is {self.small_sample}, expected at least 0 (a number of episodes)"
+            raise ValueError(message)
+        for key in ("aborted_p", "small_rise"):
+            if not 0.0 <= getattr(self, key) <= 1.0:
+                message = f"{key} is {getattr(self, key)}, expected a number from 0 to 1"
+                raise ValueError(message)
+
+
 class VersionContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a candidate version is held to.
 
@@ -90,6 +126,7 @@ class VersionContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         seed: of the bootstrap.
         least_tasks: tasks that each version needs for a metric to be decided by; with fewer it is undetermined.
         undetermined: whether a checked metric that could not be determined counts as a breach.
+        evidence: what the candidate must have shown at all.
         allowances: of every family.
         families: allowances of single families, metric by metric in the place of the general ones.
     """
@@ -101,6 +138,7 @@ class VersionContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     seed: int = 0
     least_tasks: int = 5
     undetermined: Literal["pass", "breach"] = "pass"
+    evidence: EvidenceRules = EvidenceRules()
     allowances: Allowances = Allowances()
     families: dict[str, Allowances] = {}
 

@@ -1,27 +1,30 @@
 """The episodes of one family, method and version as columns, and the figures that are taken of them by resampling.
 
 Statistics take the weights of the episodes, a row per resample, and give a value per row, so that all resamples of a
-bootstrap are worked out at once. Censored episodes are left out; of each metric, so are those without a value of it.
-
-`stress_curve` and `capacities` are equations 8 to 10. On the stream they are found from sketches
-(`resilience.families.operational_margin`); on the episodes as they are the two agree.
+bootstrap are worked out at once. Censored episodes are left out, and provisional ones, whose family was still learning;
+of each metric, so are those without a value of it.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from springback.stream_processors.offline.resampling import weighted_maximum, weighted_mean, weighted_quantile
+from springback.stream_processors.offline.significance import TaskValue
 from springback.stream_processors.resilience.anchor import Bools, Floats, Ints
-from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
+from springback.stream_processors.resilience.families.contract_config import FamilyContract
 from springback.stream_processors.resilience.families.operational_margin import EPSILON
 from springback.stream_processors.resilience.families.stability_beta import UPPER_RANK
 from springback.stream_processors.resilience.families.stress_capacity import StressPlace, nearest_point, stress_place
-from springback.stream_processors.resilience.readings import ContractThresholds, EpisodeSummary, WindowReading
+from springback.stream_processors.resilience.readings import EpisodeSummary, WindowReading
+
+UNDECLARED: Literal["undeclared"] = "undeclared"
+StressLevel = float | Literal["undeclared"]
+"""A point of the stress grid, or the level of the episodes that declared no stress."""
 
 _APART = FamilyContract()
 """A contract without `evolution`: versions are no stress."""
@@ -29,11 +32,11 @@ _APART = FamilyContract()
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSample:
-    """The episodes of a group that were seen to end. Shape: (n,) each; NaN where an episode has no value.
+    """The episodes of a group that count. Shape: (n,) each; NaN where an episode has no value.
 
     Attributes:
         task: ids of the tasks.
-        level: positions in the stress grid.
+        level: positions in the stress grid; one more is the level of undeclared stress.
         success: 1 or 0.
         recovery_cost, stability_loss: C_rec and l.
         progress, propositions, violation: p, q and the violation load at the episode's end.
@@ -63,12 +66,21 @@ class Statistic(NamedTuple):
     Attributes:
         value: from a sample and its episodes' weights (b, n) to the metric (b,).
         known: which episodes have a part in it (n,).
-        values: what the Mann-Whitney test compares; None for a metric that is no mean over episodes or windows.
+        tested: what is tested task by task: values, and the episode of each; None for a metric that is no mean over
+            episodes or windows.
     """
 
     value: Callable[[EpisodeSample, Floats], Floats]
     known: Callable[[EpisodeSample], Bools]
-    values: Callable[[EpisodeSample], Floats] | None
+    tested: Callable[[EpisodeSample], tuple[Ints, Floats]] | None
+
+    def task_values(self, sample: EpisodeSample) -> list[TaskValue] | None:
+        """Task, stress level and value of each episode or window that is tested; None where nothing is."""
+        if self.tested is None:
+            return None
+        episodes, values = self.tested(sample)
+        level = sample.level.tolist()
+        return [(sample.task[i], level[i], value) for i, value in zip(episodes.tolist(), values.tolist(), strict=True)]
 
 
 def sample_of(
@@ -82,12 +94,12 @@ def sample_of(
     Args:
         summaries: the episodes.
         windows: their windows.
-        grid: the stress levels; an episode goes to the nearest.
+        grid: the stress levels; an episode goes to the nearest, one that declared none to a level of its own.
         contract: of the family, which may make the version the stress.
     """
-    seen = sorted((summary for summary in summaries if not summary.censored), key=_key_of)
+    seen = sorted((summary for summary in summaries if counts(summary)), key=_key_of)
     places = [stress_place(summary.traits, contract, summary.realised_magnitude) for summary in seen]
-    level = {point: i for i, point in enumerate(grid)}
+    levels = levels_of(grid)
     place = {summary.key: i for i, summary in enumerate(seen)}
     whole = [window for window in windows if window.state in ("recovered", "unrecovered") and window.key in place]
     whole.sort(key=lambda window: (place[window.key], window.number))
@@ -95,7 +107,7 @@ def sample_of(
     episode_of_length = np.array([place[window.key] for window in whole], dtype=np.int64)
     return EpisodeSample(
         task=[summary.traits.task for summary in seen],
-        level=np.array([level[nearest_point(place.stress or 0.0, grid)] for place in places], dtype=np.int64),
+        level=np.array([levels.index(level_of(place, grid)) for place in places], dtype=np.int64),
         success=np.array([float(summary.outcome == "success") for summary in seen]),
         recovery_cost=_column([summary.recovery_cost for summary in seen]),
         stability_loss=_column([summary.stability_loss for summary in seen]),
@@ -108,6 +120,21 @@ def sample_of(
         lengths=lengths,
         episode_of_length=episode_of_length,
     )
+
+
+def counts(summary: EpisodeSummary) -> bool:
+    """Whether an episode is evidence: it was seen to end, by bounds that its family had already learned."""
+    return not (summary.censored or summary.provisional)
+
+
+def level_of(place: StressPlace, grid: Sequence[float]) -> StressLevel:
+    """The stress level that an episode belongs to."""
+    return UNDECLARED if place.stress is None else nearest_point(place.stress, grid)
+
+
+def levels_of(grid: Sequence[float]) -> list[StressLevel]:
+    """All stress levels that there can be, in the order of a sample's `level`: undeclared is the last."""
+    return [*grid, UNDECLARED]
 
 
 def at_levels(sample: EpisodeSample, levels: Iterable[int]) -> EpisodeSample:
@@ -177,9 +204,11 @@ def _of_known(column: str, statistic: Callable[[Floats, Floats], Floats]) -> Cal
 
 def _mean(column: str) -> Statistic:
     known = _known(column)
-    return Statistic(
-        _of_known(column, weighted_mean), known, lambda sample: np.asarray(getattr(sample, column)[known(sample)])
-    )
+
+    def tested(sample: EpisodeSample) -> tuple[Ints, Floats]:
+        return np.flatnonzero(known(sample)), getattr(sample, column)[known(sample)]
+
+    return Statistic(_of_known(column, weighted_mean), known, tested)
 
 
 def _window_length(sample: EpisodeSample, weights: Floats) -> Floats:
@@ -195,63 +224,10 @@ def _beta_quantile(values: Floats, weights: Floats) -> Floats:
 STATISTICS: dict[str, Statistic] = {
     "success_rate": _mean("success"),
     "recovery_cost": _mean("recovery_cost"),
-    "window_length": Statistic(_window_length, lambda sample: sample.windows > 0, lambda sample: sample.lengths),
+    "window_length": Statistic(
+        _window_length, lambda sample: sample.windows > 0, lambda sample: (sample.episode_of_length, sample.lengths)
+    ),
     "stability_loss": _mean("stability_loss"),
     "beta": Statistic(_of_known("beta", weighted_maximum), _known("beta"), None),
     "beta_p95": Statistic(_of_known("beta", _beta_quantile), _known("beta"), None),
 }
-
-
-def stress_curve(
-    sample: EpisodeSample,
-    weights: Floats,
-    levels: Sequence[int],
-    thresholds: ContractThresholds,
-    config: AggregateConfig,
-) -> Floats:
-    """M_f at some stress levels. Shape: weights (b, n), result (b, levels); NaN where nothing of a level was drawn.
-
-    Source: equations 8 and 9.
-    """
-    columns = []
-    for level in levels:
-        own = sample.level == level
-        columns.append(_margins(sample, own, weights[:, own], thresholds, config))
-    return np.stack(columns, axis=1)
-
-
-def capacities(curve: Floats, stresses: Sequence[float]) -> Floats:
-    """lambda*_f: the largest stress whose margin is not negative, 0 where none is. Shape: curve (b, k), result (b,).
-
-    Source: equation 10.
-
-    >>> capacities(np.array([[0.5, -0.1, 0.2], [-0.1, -0.2, -0.3]]), [0.0, 0.2, 0.4]).tolist()
-    [0.4, 0.0]
-    """
-    return np.asarray(np.where(curve >= 0, np.array(stresses), 0.0).max(axis=1))
-
-
-def _margins(
-    sample: EpisodeSample, own: np.ndarray, weights: Floats, thresholds: ContractThresholds, config: AggregateConfig
-) -> Floats:
-    def at_rank(column: Floats, rank: float) -> Floats:
-        values = column[own]
-        known = ~np.isnan(values)
-        return weighted_quantile(values[known], weights[:, known], rank)
-
-    ratios = [
-        at_rank(sample.progress, config.alpha) / thresholds.progress,
-        at_rank(sample.propositions, config.alpha) / thresholds.propositions,
-    ]
-    costs = (
-        (sample.recovery_cost, thresholds.recovery),
-        (sample.stability_loss, thresholds.stability),
-        (sample.violation, thresholds.safety),
-    )
-    ratios += [most / (at_rank(cost, 1.0 - config.alpha) + EPSILON) for cost, most in costs if most is not None]
-    # NaN sorts last: entries that are unknown are left out.
-    smallest = np.sort(np.minimum(np.stack(ratios), config.ratio_cap), axis=0)[: config.smallest]
-    known = ~np.isnan(smallest)
-    count = known.sum(axis=0)
-    total = np.where(known, smallest, 0.0).sum(axis=0)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1) - 1.0, np.nan))

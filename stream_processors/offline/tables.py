@@ -3,9 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from statistics import fmean, median
+from typing import Any
 
 import msgspec
 
+from springback.stream_processors.offline.stress_response import degradation_curve
 from springback.stream_processors.resilience.families.stress_capacity import nearest_point
 from springback.stream_processors.resilience.readings import (
     CapacityFlag,
@@ -13,8 +15,9 @@ from springback.stream_processors.resilience.readings import (
     EpisodeKey,
     EpisodeSummary,
     FamilyReading,
+    LevelFigures,
+    LevelState,
     NavigationScores,
-    StressMargin,
     WindowReading,
 )
 
@@ -29,6 +32,7 @@ class FamilyRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         stress: the grid point nearest to the episodes' severity; None where it is undeclared.
         censored: episodes whose end was not seen; no cost mean counts them.
+        provisional: episodes that ended while their family was still learning: shown, and counted in no capacity.
         unscored: episodes without a baseline to score them by; no cost mean counts them either.
         recovery_cost_mean, recovery_cost_median: C_rec of an episode, dimensionless.
         lost_cycles_mean: cycles lost in the windows of an episode.
@@ -41,6 +45,7 @@ class FamilyRow(msgspec.Struct, frozen=True, kw_only=True):
     episodes: int
     success_rate: float | None
     censored: int
+    provisional: int
     unscored: int
     windows: int
     windows_by_state: dict[str, int]
@@ -92,6 +97,7 @@ def _row(group: _Group, episodes: list[EpisodeSummary], windows: list[WindowRead
         episodes=len(episodes),
         success_rate=fmean(episode.outcome == "success" for episode in seen) if seen else None,
         censored=len(episodes) - len(seen),
+        provisional=sum(episode.provisional for episode in seen),
         unscored=len(seen) - len(scored),
         windows=len(windows),
         windows_by_state=dict(sorted(Counter(window.state for window in windows).items())),
@@ -153,24 +159,43 @@ class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
     bound_references: int | None = None
 
 
-class MarginJson(msgspec.Struct, frozen=True, kw_only=True):
-    """M_f at one stress (equation 9), and the entries of r_f that it is found from (equation 8), each capped."""
+class LevelJson(msgspec.Struct, frozen=True, kw_only=True):
+    """M_f of one stress level (equation 9), and the entries of r_f that it is found from (equation 8), each capped.
 
-    stress: float
+    See `LevelFigures` for the meaning of each figure.
+    """
+
     episodes: int
     margin: float | None
-    sufficient: bool
+    favourable_margin: float | None
+    state: LevelState
+    violations: int
+    violation_low: float | None
+    violation_high: float | None
     progress: float | None
     propositions: float | None
     recovery: float | None
     stability: float | None
     safety: float | None
 
+    @property
+    def sufficient(self) -> bool:
+        """Whether it has enough episodes and entries to say anything."""
+        return self.state != "insufficient"
+
+
+class MarginJson(LevelJson, frozen=True, kw_only=True):
+    """The figures at one point of the stress grid."""
+
+    stress: float
+
 
 class ResilienceJson(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one family, method and version: see `FamilyReading` for the meaning of each figure.
 
-    `spl`, `sel` and `goal_completion` are those over every kind of attack; `navigation` has them by kind.
+    `spl`, `sel` and `goal_completion` are those over every kind of attack; `navigation` has them by kind. `audc` is the
+    area under the curve of M_f + 1 from `audc_from` to `audc_to`, `cliff` the first stress at which M_f falls by more
+    than 1 per unit of stress (`stress_response`).
     """
 
     family: str
@@ -178,19 +203,32 @@ class ResilienceJson(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     episodes: int
     censored: int
+    provisional: int
+    bound_references: int | None
+    bound_references_needed: int | None
     success_rate: float | None
     spl: float | None
     sel: float | None
     goal_completion: float | None
     beta: float | None
     beta_p95: float | None
+    beta_difference: float | None
+    stability_repeatability: float | None
     beta_by_kind: dict[str, float]
     beta_unpaired: float | None
     pairs: int
+    unpaired: dict[str, int]
     capacity: float | None
     capacity_flag: CapacityFlag
+    dependable: float | None
+    tested_up_to: float | None
     first_breach: float | None
+    audc: float | None
+    audc_from: float | None
+    audc_to: float | None
+    cliff: float | None
     margins: list[MarginJson]
+    undeclared: LevelJson | None
     thresholds: ContractThresholds
     navigation: dict[str, NavigationScores]
 
@@ -233,42 +271,48 @@ def evaluation_json(
 
 def _resilience(reading: FamilyReading) -> ResilienceJson:
     scores = reading.navigation.get("all", NavigationScores(episodes=0))
+    curve = degradation_curve(reading.margins)
     return ResilienceJson(
         family=reading.family,
         method=reading.method,
         version=reading.version,
         episodes=reading.episodes,
         censored=reading.censored,
+        provisional=reading.provisional_episodes,
+        bound_references=reading.bound_references,
+        bound_references_needed=reading.bound_references_needed,
         success_rate=reading.success_rate,
         spl=scores.spl,
         sel=scores.sel,
         goal_completion=scores.goal_completion,
         beta=reading.beta,
         beta_p95=reading.beta_p95,
+        beta_difference=reading.beta_difference,
+        stability_repeatability=reading.stability_repeatability,
         beta_by_kind=reading.beta_by_kind,
         beta_unpaired=reading.beta_unpaired,
         pairs=reading.pairs,
+        unpaired=reading.unpaired,
         capacity=reading.capacity,
         capacity_flag=reading.capacity_flag,
+        dependable=reading.dependable,
+        tested_up_to=reading.tested_up_to,
         first_breach=reading.first_breach,
-        margins=[_margin(margin) for margin in reading.margins],
+        audc=curve.area,
+        audc_from=curve.lowest,
+        audc_to=curve.highest,
+        cliff=curve.cliff,
+        margins=[MarginJson(stress=margin.stress, **_level(margin)) for margin in reading.margins],
+        undeclared=None if reading.undeclared is None else LevelJson(**_level(reading.undeclared)),
         thresholds=reading.thresholds,
         navigation=reading.navigation,
     )
 
 
-def _margin(margin: StressMargin) -> MarginJson:
-    return MarginJson(
-        stress=margin.stress,
-        episodes=margin.episodes,
-        margin=margin.margin,
-        sufficient=margin.sufficient,
-        progress=margin.ratios.progress,
-        propositions=margin.ratios.propositions,
-        recovery=margin.ratios.recovery,
-        stability=margin.ratios.stability,
-        safety=margin.ratios.safety,
-    )
+def _level(level: LevelFigures) -> dict[str, Any]:
+    """The fields that a level has in JSON."""
+    shared = ("episodes", "margin", "favourable_margin", "state", "violations", "violation_low", "violation_high")
+    return {name: getattr(level, name) for name in shared} | msgspec.structs.asdict(level.ratios)
 
 
 def _episode(summary: EpisodeSummary, windows: list[WindowReading], contract_margin: float | None) -> EpisodeJson:

@@ -14,6 +14,7 @@ def shown(family: str, method: str = "default") -> str:
         episodes=12,
         success_rate=0.25,
         censored=1,
+        provisional=0,
         unscored=2,
         windows=3,
         windows_by_state={"recovered": 2, "unrecovered": 1},

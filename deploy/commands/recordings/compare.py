@@ -18,7 +18,7 @@ from springback.deploy.commands.input_files import (
 )
 from springback.deploy.commands.shared_options import SettingsOption, stream_settings
 
-_BREACH = 1
+_FAILED = 1
 _SHIPPED_CONTRACT = "non_degradation.toml"
 
 
@@ -68,27 +68,26 @@ def compare(
     value_model: ValueModelOption = None,
     settings: SettingsOption = None,
 ) -> None:
-    """Compare two versions of the agents, family by family, and end with code 1 where a contract is broken.
+    """Compare two versions of the agents, family by family: code 0 if the new one may replace the old, 1 if not.
 
-    A breach is a metric that got worse by more than its allowance, beyond what chance explains: its whole bootstrap
-    interval lies beyond the allowance (`rule = "point"` in the contract looks at the difference alone). Record the same
-    tasks with both versions for the sharpest answer.
+    A family fails by a metric that got worse by more than its allowance, beyond what chance explains: its whole
+    bootstrap interval lies beyond the allowance (`rule = "point"` in the contract looks at the difference alone). It
+    fails too for want of evidence, unless the contract says otherwise: where fewer episodes than are needed ended in it
+    or at one of its stress levels, and where more were aborted. Provisional episodes are no evidence. Code 2 is bad
+    input. Record the same tasks with both versions for the sharpest answer.
 
     Example: springback compare --baseline 1.4 --candidate 1.5 --contract contract.toml nightly.frames.jsonl.gz
     """
     import msgspec
     from rich.console import Console
 
-    from springback.deploy.table_views import breach_line, version_table_view
+    from springback.deploy.comparison_view import comparison_view, failure_lines
+    from springback.deploy.table_views import shown_name
     from springback.producers.recordings.any_format import RecordedFrames
-    from springback.stream_processors.offline.comparison import (
-        ScoredVersion,
-        compare_versions,
-        frames_of_version,
-        versions_in,
-    )
+    from springback.stream_processors.offline.comparison import ScoredVersion, compare_versions
     from springback.stream_processors.offline.comparison_contract import load_contract
     from springback.stream_processors.offline.evaluation import evaluate_frames, learn_baseline
+    from springback.stream_processors.offline.version_frames import frames_of_version, versions_in
 
     shipped = importlib.resources.files("springback.deploy").joinpath("contracts", _SHIPPED_CONTRACT)
     source = _SHIPPED_CONTRACT if contract is None else str(contract)
@@ -109,21 +108,23 @@ def compare(
         evaluation = evaluate_frames(part, config, learned, model=model)
         scored.append(ScoredVersion(evaluation.summaries, evaluation.windows))
     groups = _groups_to_compare(scored[0].groups(), family)
-    _check_candidate(groups - scored[1].groups(), candidate)
     _check_contract({name for name, _ in scored[0].groups()}, set(rules.families), source)
     comparison = compare_versions(
         *scored, groups=groups, contract=rules, versions=(baseline, candidate), config=config.aggregate
     )
-    if str(json_file) == "-":
-        typer.echo(msgspec.json.format(msgspec.json.encode(comparison), indent=1))
+    document = msgspec.json.format(msgspec.json.encode(comparison), indent=1)
+    alone = str(json_file) == "-"
+    if alone:
+        typer.echo(document)
     else:
-        Console().print(version_table_view(comparison))
-    if json_file is not None and str(json_file) != "-":
-        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
-    for breach in comparison.breaches:
-        typer.echo(breach_line(breach, comparison), err=True)
+        Console().print(comparison_view(comparison))
+    if json_file is not None and not alone:
+        json_file.write_bytes(document + b"\n")
+    for line in failure_lines(comparison):
+        typer.echo(line, err=True)
+    typer.echo(shown_name(comparison.verdict), err=alone)
     if not comparison.passed:
-        raise typer.Exit(_BREACH)
+        raise typer.Exit(_FAILED)
 
 
 def _check_versions(known: list[str], baseline: str, candidate: str) -> None:
@@ -143,13 +144,6 @@ def _groups_to_compare(groups: set[tuple[str, str]], families: list[str] | None)
         message = f"the baseline version has no episode of family {unknown[0]!r}; it has {', '.join(sorted(known))}"
         raise typer.BadParameter(message, param_hint="--family")
     return {group for group in groups if not families or group[0] in families}
-
-
-def _check_candidate(missing: set[tuple[str, str]], candidate: str) -> None:
-    if missing:
-        named = ", ".join(f"{family} ({method})" for family, method in sorted(missing))
-        message = f"version {candidate!r} has no episode of {named}: record some, or choose others with --family"
-        raise typer.BadParameter(message, param_hint="--candidate")
 
 
 def _check_contract(families: set[str], named: set[str], source: str) -> None:

@@ -65,11 +65,14 @@ def test_a_summary_carries_the_magnitude_that_was_realised_and_its_way_in_metres
 
 
 REPORTED = {
-    "beta", "beta_p95", "beta_by_kind", "beta_unpaired", "capacity", "capacity_flag", "first_breach", "margins",
-    "success_rate", "spl", "sel", "goal_completion", "thresholds", "navigation",
+    "success_rate", "spl", "sel", "goal_completion", "thresholds", "navigation", "provisional", "bound_references",
+    "bound_references_needed", "beta", "beta_p95", "beta_by_kind", "beta_unpaired", "beta_difference", "unpaired",
+    "stability_repeatability", "capacity", "capacity_flag", "dependable", "tested_up_to", "first_breach", "margins",
+    "undeclared", "audc", "audc_from", "audc_to", "cliff",
 }  # fmt: skip
 OF_A_MARGIN = {
-    "stress", "episodes", "margin", "sufficient", "progress", "propositions", "recovery", "stability", "safety",
+    "stress", "episodes", "margin", "favourable_margin", "state", "violations", "violation_low", "violation_high",
+    "progress", "propositions", "recovery", "stability", "safety",
 }  # fmt: skip
 
 
@@ -91,7 +94,7 @@ def test_says_what_each_family_withstands_and_how_each_episode_kept_its_contract
     assert family.keys() >= {"family", "method", "version", *REPORTED}
     assert [margin.keys() for margin in family["margins"]] == [OF_A_MARGIN] * 6
     assert (family["spl"], family["success_rate"], family["episodes"], family["censored"]) == (0.5, 1.0, 7, 1)
-    assert [m["sufficient"] for m in family["margins"]] == [True, False, False, False, False, False]
+    assert [m["state"] for m in family["margins"]] == ["kept", *["insufficient"] * 5]
     assert family["capacity"] == 0.0
     episodes = {episode["episode"]: episode for episode in document["episodes"]}
     summaries = {summary.key.episode: summary for summary in evaluation.summaries}

@@ -81,6 +81,7 @@ def test_means_leave_out_censored_and_unscored_episodes() -> None:
         episodes=5,
         success_rate=0.25,
         censored=1,
+        provisional=0,
         unscored=1,
         windows=3,
         windows_by_state={"censored": 1, "recovered": 1, "unrecovered": 1},

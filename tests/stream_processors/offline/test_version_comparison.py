@@ -6,16 +6,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from springback.stream_processors.offline.comparison import (
-    MetricChange,
-    ScoredVersion,
-    VersionComparison,
-    compare_versions,
-)
-from springback.stream_processors.offline.comparison_contract import Allowances, VersionContract
+from springback.stream_processors.offline.comparison import ScoredVersion, VersionComparison, compare_versions
+from springback.stream_processors.offline.comparison_contract import Allowances, EvidenceRules, VersionContract
+from springback.stream_processors.offline.metric_changes import MetricChange
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
 from springback.stream_processors.resilience.readings import EpisodeSummary, WindowReading
-from tests.stream_processors.offline.version_episodes import summary_of, window_of
+from tests.stream_processors.offline.version_episodes import breaches_of, summary_of, window_of
 
 CONFIG = AggregateConfig(grid=(0.0, 0.5, 1.0), families={"cooking": FamilyContract(recovery=2.0)})
 CONTRACT = VersionContract(
@@ -53,8 +49,9 @@ def test_the_same_episodes_in_any_order_are_no_change() -> None:
     found = change(comparison, "recovery_cost")
     assert found.difference == pytest.approx(0.0, abs=1e-12)
     assert (found.low, found.high) == pytest.approx((0.0, 0.0), abs=1e-12)
-    assert found.p_value is not None
-    assert found.p_value > 0.95
+    assert found.tasks is not None
+    # No task differs, and a task is as likely dearer as cheaper than another.
+    assert (found.tasks.paired_tasks, found.tasks.paired_p, found.tasks.superiority) == (40, 1.0, 0.5)
 
 
 def no_allowance() -> VersionContract:
@@ -81,7 +78,7 @@ def test_the_family_and_the_metric_that_got_worse_are_named() -> None:
     before = [*episodes("1", [1.0] * 10, family="a"), *episodes("1", [1.0] * 10, family="b", method="m")]
     after = [*episodes("2", [1.0] * 10, family="a"), *episodes("2", [1.6] * 10, family="b", method="m")]
     comparison = compared(before, after)
-    (breach,) = comparison.breaches
+    (breach,) = breaches_of(comparison)
     assert (breach.family, breach.method, breach.metric) == ("b", "m", "recovery_cost")
     assert not comparison.passed
     assert compared(after, before).passed
@@ -108,7 +105,7 @@ def test_a_change_of_just_the_allowance_is_allowed() -> None:
 def test_success_may_not_fall_where_cost_may_not_rise() -> None:
     before = episodes("1", [1.0] * 40)
     after = [msgspec.structs.replace(s, outcome="failure" if i % 2 else "success") for i, s in enumerate(before)]
-    assert [b.metric for b in compared(before, after).breaches] == ["success_rate"]
+    assert [b.metric for b in breaches_of(compared(before, after))] == ["success_rate"]
     assert compared(after, before).passed
     found = change(compared(before, after), "success_rate")
     assert (found.baseline, found.candidate, found.difference) == (1.0, 0.5, -0.5)
@@ -141,8 +138,11 @@ def test_another_mix_of_stress_is_no_change() -> None:
     assert (found.baseline, found.candidate) == pytest.approx((3.0, 3.0))
     assert comparison.passed
     (group,) = comparison.groups
-    assert group.left_out_stresses == [0.5]
-    assert (group.baseline_episodes, group.candidate_episodes, group.common_tasks) == (20, 30, 15)
+    assert [level.stress for level in group.evidence.levels if not level.compared] == [0.5]
+    assert (group.evidence.baseline.ended, group.evidence.candidate.ended, group.evidence.paired_tasks) == (20, 38, 15)
+    # Five tasks at stress 0 and ten at stress 1, each against itself at its own stress.
+    assert found.tasks is not None
+    assert (found.tasks.paired_tasks, found.tasks.paired_p) == (15, 1.0)
 
 
 def test_window_length_is_over_windows_that_were_seen_to_end() -> None:
@@ -173,29 +173,34 @@ def test_beta_is_of_twins() -> None:
     beta, upper = change(comparison, "beta"), change(comparison, "beta_p95")
     assert (beta.baseline, beta.candidate) == pytest.approx((16.0, 32.0))
     assert (upper.baseline, upper.candidate) == pytest.approx((16.0, 32.0))
-    assert beta.p_value is None
-    assert {breach.metric for breach in comparison.breaches} == {"beta", "beta_p95"}
+    assert beta.tasks is None
+    assert {breach.metric for breach in breaches_of(comparison)} == {"beta", "beta_p95"}
 
 
 def test_what_is_too_little_decides_nothing_unless_it_must() -> None:
     before, after = episodes("1", [1.0] * 4), episodes("2", [9.0] * 4)
     assert change(compared(before, after), "recovery_cost").verdict == "undetermined"
-    must = msgspec.structs.replace(CONTRACT, undetermined="breach")
-    assert change(compared(before, after, must), "recovery_cost").verdict == "breach"
-    # Neither version has windows, so that there is nothing to decide.
-    assert change(compared(before, after, must), "window_length").verdict == "undetermined"
+    rules = EvidenceRules(least_episodes=4, missing_family="pass")
+    may, must = (msgspec.structs.replace(CONTRACT, evidence=rules, undetermined=word) for word in ("pass", "breach"))
+    assert compared(before, after, may).groups[0].verdict == "unclear"
+    comparison = compared(before, after, must)
+    assert comparison.groups[0].verdict == "failed"
+    # Neither version has windows, so that there is nothing to decide of their length.
+    failures = [(failure.kind, failure.metric) for failure in comparison.failures]
+    assert failures == [("undetermined", "success_rate"), ("undetermined", "recovery_cost")]
 
 
 def test_episodes_without_an_end_or_a_baseline_count_in_nothing() -> None:
     before = episodes("1", [1.0] * 10)
     after = [
         *episodes("2", [1.0] * 10),
-        *(summary_of(20 + i, "2", outcome="aborted", recovery_cost=50.0) for i in range(9)),
+        *(summary_of(20 + i, "2", outcome="aborted", recovery_cost=50.0) for i in range(2)),
         *(summary_of(40 + i, "2", recovery_cost=None) for i in range(9)),
     ]
     comparison = compared(before, after)
     assert change(comparison, "recovery_cost").candidate == pytest.approx(1.0)
-    assert comparison.groups[0].candidate_episodes == 19
+    counted = comparison.groups[0].evidence.candidate
+    assert (counted.ended, counted.aborted) == (19, 2)
     assert comparison.passed
 
 
@@ -207,7 +212,12 @@ def test_the_seed_decides_and_other_families_do_not() -> None:
         [*episodes("1", two, family="another"), *episodes("1", one)],
         [*episodes("2", one, family="another"), *episodes("2", two)],
     )
-    assert change(alone, "recovery_cost") == change(with_others, "recovery_cost")
+    own, among_others = change(alone, "recovery_cost"), change(with_others, "recovery_cost")
+    assert msgspec.structs.replace(own, tasks=None) == msgspec.structs.replace(among_others, tasks=None)
+    assert own.tasks is not None
+    assert among_others.tasks is not None
+    assert own.tasks.paired_p == own.tasks.paired_p_holm == among_others.tasks.paired_p
+    assert among_others.tasks.paired_p_holm == 1.0  # p is 0.86 and 0.86, and twice the smaller is more than 1
     reseeded = compared(episodes("1", one), episodes("2", two), msgspec.structs.replace(CONTRACT, seed=1))
     assert change(alone, "recovery_cost") != change(reseeded, "recovery_cost")
 

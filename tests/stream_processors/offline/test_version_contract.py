@@ -4,7 +4,14 @@ import math
 
 import pytest
 
-from springback.stream_processors.offline.comparison_contract import METRICS, Allowance, ContractError, load_contract
+from springback.stream_processors.offline.comparison_contract import (
+    METRICS,
+    Allowance,
+    ContractError,
+    EvidenceRules,
+    load_contract,
+)
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from tests.house import PACKAGE
 
 SHIPPED = PACKAGE / "deploy" / "contracts" / "non_degradation.toml"
@@ -15,6 +22,14 @@ def test_the_shipped_contract_is_one() -> None:
     assert contract.rule == "certain"
     checked = {name for name in METRICS if contract.allowance("any", name) is not None}
     assert checked == set(METRICS) - {"beta"}
+    assert contract.evidence == EvidenceRules()
+
+
+def test_the_comments_of_the_shipped_contract_name_the_defaults() -> None:
+    """What it leaves out is there as a comment, and means the same."""
+    commented = SHIPPED.read_text(encoding="utf-8").replace("# least_episodes = 5 ", "least_episodes = 5 ")
+    contract = load_contract(commented.encode(), "shipped")
+    assert contract.evidence == EvidenceRules(least_episodes=AggregateConfig().min_episodes)
 
 
 def test_a_family_has_allowances_of_its_own() -> None:
@@ -56,6 +71,11 @@ def test_a_family_has_allowances_of_its_own() -> None:
         ("schema_version = 1\nrule = 'perhaps'\n[allowances]\nmargin = 1", "`$.rule`"),
         ("schema_version = 1\nconfidence = 1.0\n[allowances]\nmargin = 1", "confidence is 1.0"),
         ("schema_version = 1\nresamples = 5\n[allowances]\nmargin = 1", "resamples is 5"),
+        ("schema_version = 1\n[evidence]\nleast = 1\n[allowances]\nmargin = 1", "unknown field `least`"),
+        ("schema_version = 1\n[evidence]\nmissing_level = 'no'\n[allowances]\nmargin = 1", "$.evidence.missing_level"),
+        ("schema_version = 1\n[evidence]\nleast_episodes = 0\n[allowances]\nmargin = 1", "least_episodes is 0"),
+        ("schema_version = 1\n[evidence]\nsmall_sample = -1\n[allowances]\nmargin = 1", "small_sample is -1"),
+        ("schema_version = 1\n[evidence]\naborted_p = 1.5\n[allowances]\nmargin = 1", "aborted_p is 1.5"),
         ("schema_version = 1\nleast_tasks = 1\n[allowances]\nmargin = 1", "least_tasks is 1"),
     ],
 )

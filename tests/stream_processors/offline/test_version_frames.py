@@ -5,7 +5,7 @@ import msgspec
 from springback.producers.contract.frame import PartFault, StepFrame, TextColumn
 from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.intake.validation import tabulate
-from springback.stream_processors.offline.comparison import frames_of_version, versions_in
+from springback.stream_processors.offline.version_frames import frames_of_version, versions_in
 from tests.stream_processors.frame_builders import START_S, frame_of, frame_of_parts, header_of, nominal_rows
 
 MIXED = frame_of_parts(

@@ -1,7 +1,9 @@
-"""Builders of episodes and windows of a version: what a test leaves open is always the same."""
+"""Builders of episodes and windows of a version: what a test leaves open is always the same. And what broke."""
 
 from typing import Any
 
+from springback.stream_processors.offline.comparison import VersionComparison
+from springback.stream_processors.offline.comparison_evidence import Finding
 from springback.stream_processors.resilience.readings import (
     ChannelCosts,
     EpisodeKey,
@@ -34,6 +36,11 @@ def summary_of(number: int, version: str, *, task: str = "", **fields: Any) -> E
         traits=EpisodeTraits(**{"family": "navigation", "task": task or f"t{number}", "version": version, **traits}),
         **{**made, **fields},
     )
+
+
+def breaches_of(comparison: VersionComparison) -> list[Finding]:
+    """The metrics that got worse by more than their allowance."""
+    return [finding for group in comparison.groups for finding in group.findings if finding.kind == "breach"]
 
 
 def window_of(of: EpisodeSummary, length: int, state: Any = "recovered", number: int = 0) -> WindowReading:
