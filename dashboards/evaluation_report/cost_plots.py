@@ -1,5 +1,7 @@
 """The plots of the recovery cost: of clean and disturbed episodes, against the stress, and what it consists of."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -20,14 +22,17 @@ from springback.dashboards.evaluation_report.plot_style import (
 from springback.dashboards.evaluation_report.report_display import (
     MOST_SERIES,
     Chosen,
+    count_text,
     figure_text,
     method_name,
     name_text,
     own,
     p_text,
     share_text,
+    stress_text,
 )
 from springback.dashboards.evaluation_report.report_numbers import ChannelRow, CostPoint, ReportNumbers
+from springback.stream_processors.offline.significance import RankCorrelation
 
 _MOST_DOTS = 600
 _MOST_DOTS_OF_A_STRIP = 400
@@ -35,6 +40,7 @@ _GOLDEN = 0.618034
 """Multiples of the golden ratio, less their whole part, spread neighbouring dots apart without chance."""
 _NEAR_NOTHING = 0.03
 _CLEAR_P = 0.05
+_LEARNING = "its episodes are provisional, and tested for nothing"
 _CHANNELS = (
     ("cognitive", "thinking", SERIES[0], ""),
     ("physical", "moving", SERIES[4], ""),
@@ -54,7 +60,8 @@ def cost_distribution_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSec
     return PlotSection(
         "Do disturbances cost the agent anything?",
         "Each dot is an episode; the box holds the middle half, its line is the median, the diamond the mean. "
-        "An episode without a rebound window costs 0. The p-value is Mann–Whitney's (two-sided).",  # noqa: RUF001
+        "An episode without a rebound window costs 0. p is Wilcoxon's, over the tasks that ran both ways, or where too "
+        "few did Mann–Whitney's over tasks; two-sided, Holm-corrected over the groups.",  # noqa: RUF001
         panels,
         missing,
     )
@@ -75,19 +82,31 @@ def _distribution_panel(name: str, row: GroupRow, points: list[CostPoint]) -> Pa
         cost_scale(axes, "x", max(clean + disturbed))
         axes.set_xlabel("recovery cost C_rec of an episode (no unit)")
 
-    return Panel(f"{name}: {_distribution_finding(row)}", draw(plot, height=2.3))
+    return Panel(f"{name}: {_distribution_finding(row)}", draw(plot, height=2.3), _distribution_note(row))
 
 
 def _distribution_finding(row: GroupRow) -> str:
-    if row.comparison is None:
-        return "no clean episode" if not row.clean else "no disturbed episode"
-    p = p_text(row.comparison.p, brief=True)
-    if row.comparison.p > _CLEAR_P:
+    found = row.comparison
+    if found is None or found.p is None or found.superiority is None:
+        return "no clean episode" if not row.clean else "no disturbed episode" if not row.disturbed else _LEARNING
+    p = p_text(found.p, brief=True)
+    if found.p > _CLEAR_P:
         return f"no clear difference ({p})"
-    chance = row.comparison.superiority
-    if chance > 0.5:
-        return f"disturbed episodes cost more ({p})"
-    return f"disturbed episodes cost less ({p})"
+    dearer = found.higher > found.lower if found.paired else found.superiority > 0.5
+    return f"disturbed episodes cost {'more' if dearer else 'less'} ({p})"
+
+
+def _distribution_note(row: GroupRow) -> str:
+    found = row.comparison
+    if found is None or found.p is None:
+        return ""
+    tasks = count_text(found.paired_tasks, "task")
+    if not found.paired:
+        return f"{tasks} ran both ways, too few for pairs: by Mann–Whitney."  # noqa: RUF001
+    same = found.paired_tasks - found.higher - found.lower
+    return (
+        f"Of {tasks} that ran both ways, disturbance made {found.higher} dearer and {found.lower} cheaper, {same} not."
+    )
 
 
 def _free(costs: list[float]) -> str:
@@ -116,23 +135,31 @@ def cost_stress_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
     """A panel for each family, with its methods in it."""
     panels, missing = [], list(chosen.left_out)
     for family, rows in chosen.families.items():
-        shown = [row for row in rows if own(numbers.costs, row)]
+        shown = [row for row in rows if _declared(row, numbers)]
         if shown:
             panels.append(_stress_panel(family, shown[:MOST_SERIES], numbers))
         else:
-            missing.append(f"{name_text(family)}: no episode has a cost.")
+            missing.append(f"{name_text(family)}: no episode has a cost and a declared stress.")
     return PlotSection(
         "Does the cost rise with the stress?",
         "Faint dots are episodes, marks with a line are means, with their bootstrap interval. "
-        "ρ is Spearman's rank correlation: 1 if more stress always costs more, 0 if it makes no difference.",  # noqa: RUF001
+        "ρ is Spearman's rank correlation: 1 if more stress always costs more, 0 if it makes no difference; over "  # noqa: RUF001
+        "episodes with the interval from resampling tasks, and over the means of stress levels with its p, "
+        "Holm-corrected over the groups.",
         panels,
         missing,
     )
 
 
+def _declared(row: GroupRow, numbers: ReportNumbers) -> list[tuple[float, float]]:
+    """Stress and cost of the episodes that declared their stress, in order."""
+    points = own(numbers.costs, row)
+    return sorted((point.stress, point.recovery_cost) for point in points if point.stress is not None)
+
+
 def _stress_panel(family: str, rows: list[GroupRow], numbers: ReportNumbers) -> Panel:
     def plot(axes: Axes) -> None:
-        largest = max(point.recovery_cost for row in rows for point in own(numbers.costs, row))
+        largest = max(cost for row in rows for _, cost in _declared(row, numbers))
         for number, row in enumerate(rows):
             _series(axes, number, (number - (len(rows) - 1) / 2) * 0.02, row, numbers)
         cost_scale(axes, "y", largest)
@@ -141,39 +168,54 @@ def _stress_panel(family: str, rows: list[GroupRow], numbers: ReportNumbers) -> 
         if len(rows) > 1:
             legend_above(axes)
 
-    return Panel(f"{name_text(family)}: {_stress_finding(rows)}", draw(plot), _stress_note(rows))
+    return Panel(f"{name_text(family)}: {_stress_finding(rows)}", draw(plot), _stress_note(rows, numbers))
 
 
 def _stress_finding(rows: list[GroupRow]) -> str:
-    found = [row.correlation for row in rows]
     if len(rows) > 1:
-        rising = sum(c is not None and c.rho > 0 and c.p <= _CLEAR_P for c in found)
+        rising = sum(_trend(row.correlation) == "cost rises" for row in rows)
         return f"cost clearly rises for {rising} of {len(rows)} methods"
-    (one,) = found
-    if one is None:
+    (one,) = rows
+    if one.correlation is None:
         return "stress or cost does not vary"
-    direction = "no clear trend" if one.p > _CLEAR_P else "cost rises" if one.rho > 0 else "cost falls"
-    return f"{direction} (ρ = {one.rho:.2f}, {p_text(one.p, brief=True)})"  # noqa: RUF001
+    return f"{_trend(one.correlation)} ({_rho_text(one.correlation)})"
 
 
-def _stress_note(rows: list[GroupRow]) -> str:
-    if len(rows) == 1:
-        return ""
-    return "; ".join(
-        f"{method_name(row)}: " + ("ρ unknown" if c is None else f"ρ = {c.rho:.2f}, {p_text(c.p)}")  # noqa: RUF001
-        for row in rows
-        for c in [row.correlation]
+def _trend(found: RankCorrelation | None) -> str:
+    """What a correlation shows: a trend is clear where its interval leaves out 0."""
+    if found is None or found.low is None or found.high is None or found.low <= 0 <= found.high:
+        return "no clear trend"
+    return "cost rises" if found.rho > 0 else "cost falls"
+
+
+def _rho_text(found: RankCorrelation) -> str:
+    interval = "" if found.low is None or found.high is None else f", {found.low:.2f} to {found.high:.2f}"
+    return f"ρ = {found.rho:.2f}{interval}"  # noqa: RUF001
+
+
+def _stress_note(rows: list[GroupRow], numbers: ReportNumbers) -> str:
+    said = "; ".join(
+        (f"{method_name(row)}: " if len(rows) > 1 else "") + ", ".join(_correlation_texts(row)) for row in rows
     )
+    undeclared = sum(point.stress is None for row in rows for point in own(numbers.costs, row))
+    return said + (f". Not drawn: {count_text(undeclared, 'episode')} of undeclared stress." if undeclared else "")
+
+
+def _correlation_texts(row: GroupRow) -> Iterator[str]:
+    episodes, levels = row.correlation, row.level_correlation
+    yield "ρ unknown" if episodes is None else f"{_rho_text(episodes)} over {episodes.points} episodes"  # noqa: RUF001
+    if levels is not None and levels.p_holm is not None:
+        yield f"{levels.rho:.2f} over {levels.points} level means ({p_text(levels.p_holm)})"
 
 
 def _series(axes: Axes, number: int, shift: float, row: GroupRow, numbers: ReportNumbers) -> None:
-    points = sorted(own(numbers.costs, row), key=lambda point: (point.stress, point.recovery_cost))
+    points = _declared(row, numbers)
     points = points[:: max(1, -(-len(points) // _MOST_DOTS))]
     spread = (np.arange(len(points)) * _GOLDEN % 1 - 0.5) * 0.07
     style = series_style(number)
     axes.plot(
-        [point.stress for point in points] + spread + shift,
-        [point.recovery_cost for point in points],
+        [stress for stress, _ in points] + spread + shift,
+        [cost for _, cost in points],
         "o",
         color=style["color"],
         markersize=3,
@@ -181,7 +223,7 @@ def _series(axes: Axes, number: int, shift: float, row: GroupRow, numbers: Repor
         markeredgewidth=0,
     )
     means = [(own_row.stress, own_row.recovery_cost_mean) for own_row in own(numbers.stresses, row)]
-    known = [(stress + shift, mean) for stress, mean in means if mean is not None]
+    known = [(stress + shift, mean) for stress, mean in means if stress is not None and mean is not None]
     axes.plot([stress for stress, _ in known], [mean.value for _, mean in known], label=method_name(row), **style)
     for stress, mean in known:
         if mean.low is not None and mean.high is not None:
@@ -207,9 +249,11 @@ def channel_share_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection
 
 
 def _channel_finding(shares: list[ChannelRow]) -> str:
-    hardest = max((share for share in shares if share.debt is not None), key=lambda share: share.stress)
+    costly = [share for share in shares if share.debt is not None]
+    hardest = max(costly, key=lambda share: -1.0 if share.stress is None else share.stress)
     largest, name = max((getattr(hardest, channel) or 0.0, name) for channel, name, _, _ in _CHANNELS)
-    return f"at λ = {hardest.stress:g}, {largest:.0%} is {name}"
+    at = "at undeclared stress" if hardest.stress is None else f"at λ = {hardest.stress:g}"
+    return f"{at}, {largest:.0%} is {name}"
 
 
 def _shares(shares: list[ChannelRow]) -> str:
@@ -218,7 +262,7 @@ def _shares(shares: list[ChannelRow]) -> str:
             _bar(axes, place, share)
         for _, name, colour, hatch in _CHANNELS:
             axes.bar([0], [0], color=colour, hatch=hatch, edgecolor=SURFACE, linewidth=0.8, label=name)
-        axes.set_xticks(range(len(shares)), [f"{share.stress:g}" for share in shares])
+        axes.set_xticks(range(len(shares)), [stress_text(share.stress) for share in shares])
         axes.set_xlim(-0.6, len(shares) - 0.4)
         axes.set_xlabel("stress λ (0 clean, 1 hardest)")
         axes.set_ylim(0, 1)

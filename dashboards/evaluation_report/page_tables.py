@@ -6,14 +6,17 @@ from html import escape
 from springback.dashboards.evaluation_report.group_rows import GroupRow, StressRow
 from springback.dashboards.evaluation_report.report_display import (
     NO_VALUE,
+    count_text,
     figure_text,
     name_text,
     own,
     p_text,
     share_text,
+    stress_text,
 )
 from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
 from springback.stream_processors.offline.resampling import Interval
+from springback.stream_processors.offline.significance import RankCorrelation, TaskComparison
 from springback.stream_processors.offline.tables import ResilienceJson
 
 _NAMES = 2
@@ -30,7 +33,7 @@ def summary_table(numbers: ReportNumbers) -> str:
         "C_rec disturbed",
         "p, clean against disturbed",
     )
-    more = ("ρ with stress", "λ*", "first breach", "β", "β 95 %", "β unpaired", "contract broken")  # noqa: RUF001
+    more = ("ρ with stress", "λ*", "first breach", "AUDC", "cliff", "β", "β 95 %", "β unpaired", "contract broken")  # noqa: RUF001
     rows = []
     for row in numbers.groups:
         known = own(numbers.evaluation.resilience, row)
@@ -73,24 +76,51 @@ def _names(row: GroupRow | StressRow | ResilienceJson) -> list[str]:
 
 
 def _summary(row: GroupRow, known: ResilienceJson | None) -> list[str]:
-    comparison, correlation = row.comparison, row.correlation
     cells = [
         str(row.episodes),
         share_text(None if known is None else known.success_rate),
         _interval(row.clean_cost_mean, figure_text, f"n = {row.clean}"),
         _interval(row.disturbed_cost_mean, figure_text, f"n = {row.disturbed}"),
-        NO_VALUE if comparison is None else p_text(comparison.p),
-        NO_VALUE if correlation is None else f"{correlation.rho:.2f}<small>{p_text(correlation.p)}</small>",
+        _comparison(row.comparison),
+        _correlations(row.correlation, row.level_correlation),
     ]
     if known is None:
-        return [*cells, *[NO_VALUE] * 6]
+        return [*cells, *[NO_VALUE] * 8]
     return [
         *cells,
         _capacity(row, known),
         figure_text(known.first_breach),
+        _area(row),
+        figure_text(row.cliff),
         *map(figure_text, (known.beta, known.beta_p95, known.beta_unpaired)),
         f"{row.contract_broken} of {row.contract_held_to}" if row.contract_held_to else NO_VALUE,
     ]
+
+
+def _comparison(found: TaskComparison | None) -> str:
+    """The p to go by, and beside it what it is over and the other test's; all Holm-corrected."""
+    if found is None or found.p is None:
+        return NO_VALUE
+    if not found.paired:
+        return f"{p_text(found.p)}<small>Mann–Whitney; {count_text(found.paired_tasks, 'pair')}</small>"  # noqa: RUF001
+    ranks = "" if found.unpaired_p_holm is None else f"; Mann–Whitney {p_text(found.unpaired_p_holm)}"  # noqa: RUF001
+    return f"{p_text(found.p)}<small>Wilcoxon, {count_text(found.paired_tasks, 'pair')}{ranks}</small>"
+
+
+def _correlations(episodes: RankCorrelation | None, levels: RankCorrelation | None) -> str:
+    if episodes is None:
+        return NO_VALUE
+    interval = "" if episodes.low is None or episodes.high is None else f"{episodes.low:.2f} to {episodes.high:.2f}, "
+    said = f"{episodes.rho:.2f}<small>{interval}over {count_text(episodes.points, 'episode')}</small>"
+    if levels is not None and levels.p_holm is not None:
+        said += f"<small>{levels.rho:.2f} over {levels.points} level means, {p_text(levels.p_holm)}</small>"
+    return said
+
+
+def _area(row: GroupRow) -> str:
+    if row.audc is None:
+        return NO_VALUE
+    return f"{_interval(row.audc, figure_text)}<small>over λ {row.audc_from:g} to {row.audc_to:g}</small>"
 
 
 def _capacity(row: GroupRow, known: ResilienceJson) -> str:
@@ -103,14 +133,14 @@ def _capacity(row: GroupRow, known: ResilienceJson) -> str:
 
 
 def _stress(row: StressRow) -> list[str]:
-    left_out = [f"{count} {what}" for count, what in ((row.censored, "censored"), (row.unscored, "unscored")) if count]
+    apart = ((row.censored, "censored"), (row.provisional, "provisional"), (row.unscored, "unscored"))
+    left_out = [f"{count} {what}" for count, what in apart if count]
     margin = figure_text(row.margin)
-    if row.margin is not None and not row.sufficient:
-        margin += "<small>too few</small>"
-    elif row.margin is not None and row.margin < 0:
-        margin = f'<span class="bad">{margin}</span>'
+    if row.margin is not None:
+        margin = f'<span class="bad">{margin}</span>' if row.state == "broken" else margin
+        margin += f"<small>{row.state}</small>"
     return [
-        f"{row.stress:g}",
+        stress_text(row.stress),
         f"{row.episodes}" + (f"<small>{', '.join(left_out)}</small>" if left_out else ""),
         _interval(row.success_rate, share_text),
         _interval(row.recovery_cost_mean, figure_text),

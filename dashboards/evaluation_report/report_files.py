@@ -46,16 +46,23 @@ def csv_texts(numbers: ReportNumbers) -> dict[str, str]:
         for window in episode.windows
     ]
     margins = [
-        {"family": row.family, "method": row.method, "version": row.version, **msgspec.to_builtins(margin)}
+        {
+            "family": row.family,
+            "method": row.method,
+            "version": row.version,
+            "stress": "undeclared",
+            **msgspec.to_builtins(level),
+        }
         for row in evaluation.resilience
-        for margin in row.margins
+        for level in (*row.margins, row.undeclared)
+        if level is not None
     ]
     tables: dict[str, Sequence[Any]] = {
         "groups.csv": numbers.groups,
         "stresses.csv": numbers.stresses,
         "channels.csv": numbers.channels,
         "signatures.csv": numbers.signatures,
-        "resilience.csv": [_without(row, "margins") for row in evaluation.resilience],
+        "resilience.csv": [_without(row, "margins", "undeclared") for row in evaluation.resilience],
         "margins.csv": margins,
         "episodes.csv": [_without(episode, "windows") for episode in evaluation.episodes],
         "windows.csv": windows,
@@ -63,8 +70,8 @@ def csv_texts(numbers: ReportNumbers) -> dict[str, str]:
     return {name: _csv(rows) for name, rows in tables.items()}
 
 
-def _without(row: msgspec.Struct, field: str) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.to_builtins(row).items() if name != field}
+def _without(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.to_builtins(row).items() if name not in fields}
 
 
 def _csv(rows: Sequence[Any]) -> str:

@@ -62,18 +62,24 @@ class ReportGroup:
         """The points that stress goes to."""
         return self.config.grid
 
-    def stress(self, traits: EpisodeTraits) -> float:
-        """The stress that an episode ran under."""
-        return _place(traits, self.config).stress or 0.0
+    @property
+    def levels(self) -> Sequence[float | None]:
+        """The stress levels that an episode can belong to: the points of the grid and, as the last, undeclared."""
+        return [*self.grid, None]
 
-    def point(self, traits: EpisodeTraits) -> float:
-        """The point of the stress grid that an episode belongs to."""
-        return nearest_point(self.stress(traits), self.grid)
+    def stress(self, traits: EpisodeTraits) -> float | None:
+        """The stress that an episode ran under; None is undeclared."""
+        return _place(traits, self.config).stress
+
+    def point(self, traits: EpisodeTraits) -> float | None:
+        """The point of the stress grid that an episode belongs to; None is the level of undeclared stress."""
+        stress = self.stress(traits)
+        return None if stress is None else nearest_point(stress, self.grid)
 
     def is_clean(self, traits: EpisodeTraits) -> bool:
         """Whether an episode ran undisturbed: a reference, or one with neither stress nor a perturbation."""
         role = _place(traits, self.config).role
-        untouched = traits.perturbation in UNPERTURBED and traits.stress == traits.magnitude == 0
+        untouched = traits.perturbation in UNPERTURBED and not traits.stress and traits.magnitude == 0
         return role == "reference" or (role == "neither" and untouched)
 
 

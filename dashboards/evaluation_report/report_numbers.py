@@ -12,6 +12,7 @@ import msgspec
 from springback.dashboards.evaluation_report.group_rows import GroupRow, StressRow, costs, group_row, stress_rows
 from springback.dashboards.evaluation_report.report_groups import ReportGroup, groups_of
 from springback.stream_processors.offline.resampling import CONFIDENCE, RESAMPLES
+from springback.stream_processors.offline.significance import corrected, holm
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, FamilyReading, WindowReading
@@ -38,12 +39,12 @@ Progress = Callable[[str, int, int], None]
 
 
 class CostPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One scored episode as the plots of the cost show it."""
+    """One scored episode as the plots of the cost show it. Its stress is None where undeclared."""
 
     family: str
     method: str
     version: str
-    stress: float
+    stress: float | None
     clean: bool
     recovery_cost: float
 
@@ -52,7 +53,7 @@ class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):
     """The shares of the channels in the recovery cost of one group at one stress; they sum to 1.
 
     Each channel's cost is computed with its own intensity alone (equation 3), so the three sum to more than the whole
-    cost; the shares are of their sum. None where no episode cost anything.
+    cost; the shares are of their sum. None where no episode cost anything. A stress of None is undeclared.
 
     Source: ours.
     """
@@ -60,7 +61,7 @@ class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):
     family: str
     method: str
     version: str
-    stress: float
+    stress: float | None
     episodes: int
     cognitive: float | None
     physical: float | None
@@ -77,10 +78,10 @@ class TimelineWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineEpisode(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the timeline. `steps` is the number of the last step known, and one."""
+    """A row of the timeline. `steps` is the number of the last step known, and one; a stress of None is undeclared."""
 
     episode: str
-    stress: float
+    stress: float | None
     outcome: str
     steps: int
     windows: list[TimelineWindow]
@@ -169,6 +170,7 @@ def report_numbers(
         rows.append(group_row(group, contract_margins or {}, seed))
         stresses += stress_rows(group, seed)
     progress("Intervals", len(groups), len(groups))
+    rows = corrected_rows(rows)
     return ReportNumbers(
         sources=list(sources),
         seed=seed,
@@ -184,6 +186,21 @@ def report_numbers(
         grid=list(config.grid),
         evaluation=evaluation_json(summaries, windows, readings, contract_margins),
     )
+
+
+def corrected_rows(rows: Sequence[GroupRow]) -> list[GroupRow]:
+    """The rows with their p Holm-corrected over all of them, each test by itself."""
+    comparisons = corrected([row.comparison for row in rows])
+    correlations = [row.level_correlation for row in rows]
+    level_p = holm([None if found is None else found.p for found in correlations])
+    return [
+        msgspec.structs.replace(
+            row,
+            comparison=comparison,
+            level_correlation=None if found is None else msgspec.structs.replace(found, p_holm=p),
+        )
+        for row, comparison, found, p in zip(rows, comparisons, correlations, level_p, strict=True)
+    ]
 
 
 def cost_points(group: ReportGroup) -> list[CostPoint]:
@@ -207,7 +224,7 @@ def channel_rows(group: ReportGroup) -> list[ChannelRow]:
     """The rows of one group, by stress."""
     family, method, version = group.identity
     rows = []
-    for point in sorted(group.grid):
+    for point in group.levels:
         scored = [summary for summary in group.scored if group.point(summary.traits) == point]
         if not scored:
             continue
@@ -246,7 +263,7 @@ def timeline(group: ReportGroup) -> Timeline:
             )
         )
     disturbed = [summary for summary in group.summaries if summary.key in windows_of]
-    disturbed.sort(key=lambda summary: group.stress(summary.traits))
+    disturbed.sort(key=lambda summary: undeclared_last(group.stress(summary.traits)))
     count = min(SHOWN_EPISODES, len(disturbed))
     shown = [disturbed[(2 * index + 1) * len(disturbed) // (2 * count)] for index in range(count)]
     return Timeline(
@@ -266,6 +283,11 @@ def timeline(group: ReportGroup) -> Timeline:
             for summary in shown
         ],
     )
+
+
+def undeclared_last(stress: float | None) -> tuple[bool, float]:
+    """What to sort stress by."""
+    return stress is None, stress or 0.0
 
 
 def signature_rows(groups: Iterable[ReportGroup]) -> list[SignatureRow]:

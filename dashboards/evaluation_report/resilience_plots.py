@@ -108,6 +108,10 @@ def _note(row: GroupRow, curve: ResilienceJson) -> str:
     if row.capacity_interval is not None:
         parts.append(f"interval {row.capacity_interval.low:g} to {row.capacity_interval.high:g}")
     parts.append(f"first breach {'none' if curve.first_breach is None else format(curve.first_breach, 'g')}")
+    if row.audc is not None:
+        parts.append(f"AUDC {row.audc.value:.2f} over λ {row.audc_from:g} to {row.audc_to:g}")
+    if row.cliff is not None:
+        parts.append(f"cliff at {row.cliff:g}")
     return ", ".join(parts)
 
 

@@ -14,7 +14,7 @@ from springback.dashboards.evaluation_report.plot_style import (
     PlotSection,
     draw,
 )
-from springback.dashboards.evaluation_report.report_display import Chosen, count_text, own
+from springback.dashboards.evaluation_report.report_display import Chosen, count_text, own, stress_text
 from springback.dashboards.evaluation_report.report_numbers import ReportNumbers, Timeline, TimelineEpisode
 
 _COLOURS = {"effort": SERIES[0], "delay": SERIES[1], "effort+delay": SERIES[3]}
@@ -77,10 +77,10 @@ def _row(axes: Axes, height: int, row: TimelineEpisode) -> None:
 
 def _stress_ticks(rows: list[TimelineEpisode]) -> tuple[list[float], list[str]]:
     """A label for each stress, at the middle of its rows."""
-    heights: dict[float, list[int]] = {}
+    heights: dict[str, list[int]] = {}
     for height, row in enumerate(rows):
-        heights.setdefault(round(row.stress, 2), []).append(height)
-    return [sum(own_heights) / len(own_heights) for own_heights in heights.values()], [f"{s:g}" for s in heights]
+        heights.setdefault(stress_text(None if row.stress is None else round(row.stress, 2)), []).append(height)
+    return [sum(own_heights) / len(own_heights) for own_heights in heights.values()], list(heights)
 
 
 def _legend() -> list[Patch | Line2D]:

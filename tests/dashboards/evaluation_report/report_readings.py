@@ -103,9 +103,11 @@ def fleet(
                     )
 
 
-def numbers_of(summaries: Sequence[EpisodeSummary], **options: Any) -> ReportNumbers:
+def numbers_of(
+    summaries: Sequence[EpisodeSummary], config: AggregateConfig | None = None, **options: Any
+) -> ReportNumbers:
     """The numbers of a report on these episodes, each that cost something with a window."""
-    config = AggregateConfig()
+    config = config or AggregateConfig()
     causes = ("effort", "delay", "effort+delay")
     windows = [window_of(s, cause=causes[n % 3]) for n, s in enumerate(summaries) if s.recovery_cost]
     readings = aggregate(summaries, config)

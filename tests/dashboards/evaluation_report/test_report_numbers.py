@@ -1,5 +1,6 @@
 """The numbers of a report: against the aggregates they must agree with, and of inputs with little in them."""
 
+import itertools
 import random
 from statistics import fmean
 
@@ -7,15 +8,21 @@ import msgspec
 import numpy as np
 import pytest
 
-from springback.dashboards.evaluation_report.group_rows import capacity_interval
-from springback.dashboards.evaluation_report.report_groups import groups_of
+from springback.dashboards.evaluation_report.group_rows import CapacityInterval, capacity_interval, resampled_curve
+from springback.dashboards.evaluation_report.report_groups import ReportGroup, groups_of
 from springback.dashboards.evaluation_report.report_numbers import ALL_FAMILIES, AXES
+from springback.stream_processors.offline.resampling import bootstrap, weighted_mean
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
 from springback.stream_processors.resilience.families.family_aggregate import aggregate
 from springback.stream_processors.resilience.readings import ChannelCosts
 from tests.dashboards.evaluation_report.report_readings import fleet, numbers_of, summary_of, window_of
 
 CONFIG = AggregateConfig()
+
+
+def interval_of(group: ReportGroup) -> CapacityInterval | None:
+    response = resampled_curve(group, seed=0)
+    return None if response is None else capacity_interval(response, group.reading)
 
 
 def test_the_interval_of_the_capacity_is_that_of_every_draw_of_the_tasks() -> None:
@@ -33,7 +40,7 @@ def test_the_interval_of_the_capacity_is_that_of_every_draw_of_the_tasks() -> No
     [group] = groups_of(hard, [], aggregate(hard, config), config)
     assert group.reading is not None
     held = group.reading.capacity
-    found = capacity_interval(group, seed=0)
+    found = interval_of(group)
     assert found is not None
     assert (found.low, held, found.high) == (0.0, 0.0, 0.4)  # 8 of the 27 draws are without the sink
     assert found.none_share == 0.0
@@ -54,7 +61,7 @@ def test_where_versions_are_the_stress_the_interval_is_over_versions() -> None:
         for task in range(6)
     ]
     [group] = groups_of(summaries, [], aggregate(summaries, config), config)
-    found = capacity_interval(group, seed=0)
+    found = interval_of(group)
     assert found is not None
     assert (found.low, found.high, found.none_share) == (0.0, 0.0, 0.0)
     assert group.reading is not None
@@ -77,8 +84,8 @@ def test_the_interval_of_the_capacity_holds_the_capacity_and_does_not_depend_on_
         groups_of(shuffled, [], aggregate(shuffled, CONFIG), CONFIG),
         strict=True,
     ):
-        found = capacity_interval(own, seed=0)
-        assert found == capacity_interval(other, seed=0)
+        found = interval_of(own)
+        assert found == interval_of(other)
         assert found is not None
         assert own.reading is not None
         assert own.reading.capacity is not None
@@ -94,7 +101,9 @@ def test_a_capacity_without_doubt_has_an_interval_of_one_point() -> None:
     [row] = numbers_of([*calm, *broken]).groups
     assert row.capacity_interval is not None
     assert (row.capacity_interval.low, row.capacity_interval.high, row.capacity_interval.none_share) == (0, 0, 0)
-    [row] = numbers_of([msgspec.structs.replace(s, final_progress=0.0, final_propositions=0.0) for s in broken]).groups
+    # Without references there are thresholds for two entries alone, both 0 here.
+    nothing = [msgspec.structs.replace(s, final_progress=0.0, final_propositions=0.0) for s in broken]
+    [row] = numbers_of(nothing, AggregateConfig(smallest=2, ratio_cap=1.5)).groups
     assert row.capacity_interval is not None
     assert row.capacity_interval.none_share == 1
 
@@ -140,10 +149,11 @@ def test_censored_and_unscored_episodes_enter_no_cost() -> None:
 
 def test_channel_shares_sum_to_one_and_are_unknown_without_cost() -> None:
     costly = summary_of("a", 4.0, stress=0.4, costs=ChannelCosts(cognitive=1.0, physical=2.0, debt=5.0))
-    numbers = numbers_of([summary_of("b", 0.0), costly])
-    calm, row = numbers.channels
+    numbers = numbers_of([summary_of("b", 0.0, reference=True), costly, summary_of("c", 0.0)])
+    calm, row, undeclared = numbers.channels
     assert (row.cognitive, row.physical, row.debt) == (0.125, 0.25, 0.625)
     assert (calm.stress, calm.cognitive, calm.physical, calm.debt) == (0.0, None, None, None)
+    assert (undeclared.stress, undeclared.episodes) == (None, 1)
 
 
 def test_the_signature_by_hand() -> None:
@@ -190,6 +200,105 @@ def test_the_order_of_episodes_changes_nothing_but_their_own_list() -> None:
     own, other = numbers_of(summaries), numbers_of(shuffled)
     assert (own.groups, own.stresses, own.signatures) == (other.groups, other.stresses, other.signatures)
     assert own.costs == other.costs
+
+
+def test_situation_7_twins_are_tested_as_pairs_and_tasks_count_once() -> None:
+    """Eight tasks, clean and at two stresses, cost from 0 to 350 clean and 1 to 8 more disturbed, on the mean of both.
+
+    All eight go up: p = 2 / 2^8 for one family; with a second one whose p is 1, Holm's correction doubles the smaller.
+    """
+    twins = [
+        summary_of(f"{task}-{stress}", 50.0 * task + extra * (1 + task), task=f"t{task}", **fields)
+        for task in range(8)
+        for stress, extra, fields in (
+            (0.0, 0.0, {"reference": True}),
+            (0.4, 0.5, {"stress": 0.4}),
+            (0.8, 1.5, {"stress": 0.8}),
+        )
+    ]
+    same = [msgspec.structs.replace(s, recovery_cost=1.0) for s in twins]
+    other = [msgspec.structs.replace(s, traits=msgspec.structs.replace(s.traits, family="z")) for s in same]
+    [alone] = numbers_of(twins).groups
+    [row, idle] = numbers_of([*twins, *other]).groups
+    assert alone.comparison is not None
+    assert row.comparison is not None
+    assert idle.comparison is not None
+    assert (alone.comparison.paired_tasks, alone.comparison.higher) == (8, 8)
+    assert (alone.comparison.p, row.comparison.p) == pytest.approx((2 / 2**8, 2 * 2 / 2**8))
+    assert (idle.comparison.paired_p, idle.comparison.p) == (1.0, 1.0)
+    # Blind to pairs: of the 8 * 8 pairs of a clean and a disturbed task, the disturbed one is the dearer in 36.
+    assert alone.comparison.superiority == pytest.approx(36 / 64)
+    assert alone.comparison.unpaired_p is not None
+    assert alone.comparison.unpaired_p > 0.5
+
+
+def test_situation_7_a_correlation_says_what_it_is_over() -> None:
+    """Over 24 episodes it has the interval of eight tasks, and no p; over three level means a p of 2 / 3!."""
+    costs = {0.0: 0.0, 0.4: 1.0, 0.8: 2.0}
+    summaries = [
+        summary_of(f"{task}-{stress}", 50.0 * task + cost, task=f"t{task}", stress=stress)
+        for task in range(8)
+        for stress, cost in costs.items()
+    ]
+    [row] = numbers_of(summaries).groups
+    assert row.correlation is not None
+    assert row.level_correlation is not None
+    assert (row.correlation.over, row.correlation.points, row.correlation.p) == ("episodes", 24, None)
+    # Cost ranks 3 t + l + 1, with l = 0, 1, 2, and stress 8 l + 4.5, shared by eight. About the means of 12.5,
+    # products sum to 8 * 8 * sum (l - 1) l = 128, squares to 8 * 2 * 64 = 1024 and to (24^3 - 24) / 12 = 1150.
+    assert row.correlation.rho == pytest.approx(128 / (1024 * 1150) ** 0.5)
+    assert row.correlation.low is not None
+    assert (row.level_correlation.over, row.level_correlation.points) == ("level means", 3)
+    assert (row.level_correlation.rho, row.level_correlation.p_holm) == pytest.approx((1.0, 2 / 6))
+
+
+def test_report_and_comparison_have_their_intervals_from_one_piece_of_code() -> None:
+    """A version against one that costs nothing: the interval of the difference is that of the mean in the report."""
+    summaries = list(fleet(families=["navigation"], methods=["careful"]))
+    hard = [s for s in summaries if s.traits.stress == 1.0]
+    row = numbers_of(summaries).stresses[-1]
+    costs = [s.recovery_cost or 0.0 for s in hard]
+    assert row.recovery_cost_mean == bootstrap(costs, [s.traits.task for s in hard], weighted_mean, seed=0)
+
+
+def test_provisional_episodes_are_shown_and_tested_for_nothing() -> None:
+    calm = [summary_of(f"c{i}", 0.0, task=f"t{i}", reference=True) for i in range(8)]
+    hurt = [summary_of(f"d{i}", 5.0 + i, task=f"t{i}", stress=0.4) for i in range(8)]
+    learning = [msgspec.structs.replace(s, provisional=True) for s in (*calm, *hurt)]
+    [row] = numbers_of(learning).groups
+    assert (row.episodes, row.provisional, row.disturbed) == (16, 16, 8)
+    assert row.disturbed_cost_mean is not None
+    assert row.comparison is not None
+    assert (row.comparison.p, row.correlation, row.level_correlation) == (None, None, None)
+    assert [stress.provisional for stress in numbers_of(learning).stresses] == [8, 8]
+    [judged] = numbers_of([*calm, *hurt]).groups
+    assert judged.comparison is not None
+    assert judged.comparison.p == pytest.approx(2 / 2**8)
+
+
+def test_undeclared_stress_has_a_row_and_no_part_in_what_is_said_over_stress() -> None:
+    declared = [summary_of(f"{i}-{s}", s * 10 + i, task=f"t{i}", stress=s) for i in range(6) for s in (0.0, 0.4, 0.8)]
+    silent = [summary_of(f"u{i}", 900.0, task=f"t{i}", stress=None) for i in range(6)]
+    with_silent, without = numbers_of([*declared, *silent]), numbers_of(declared)
+    assert [row.stress for row in with_silent.stresses] == [0.0, 0.4, 0.8, None]
+    [row], [other] = with_silent.groups, without.groups
+    assert (row.correlation, row.level_correlation) == (other.correlation, other.level_correlation)
+    assert (row.audc_from, row.audc_to) == (0.0, 0.8)
+
+
+def test_the_area_under_the_curve_is_that_of_its_margins_and_its_interval_holds_it() -> None:
+    numbers = numbers_of(list(fleet()))
+    for row, known in zip(numbers.groups, numbers.evaluation.resilience, strict=True):
+        values = [(margin.stress, margin.margin + 1) for margin in known.margins if margin.margin is not None]
+        area = sum((b - a) * (left + right) / 2 for (a, left), (b, right) in itertools.pairwise(values))
+        assert (known.audc_from, known.audc_to) == (0.0, 1.0)
+        assert known.audc == pytest.approx(area)
+        assert row.audc is not None
+        assert row.audc.value == known.audc
+        assert row.audc.low is not None
+        assert row.audc.high is not None
+        assert row.audc.low <= area <= row.audc.high
+        assert row.audc.low < row.audc.high
 
 
 def test_nothing_comes_to_nothing() -> None:
