@@ -35,7 +35,13 @@ STATE_COLOURS = {
 STATE_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(AGENT_STATES, start=1)}
 """A number for each state, as a time line needs it; the dashboards show the name."""
 
-LIVE_STATE_COLOURS = {"within": GREEN, "untested": SKY, "breach": VERMILLION, "none_declared": GREY}
+LIVE_STATE_COLOURS = {
+    "within": GREEN,
+    "untested": SKY,
+    "breach": VERMILLION,
+    "unsettled": YELLOW,
+    "none_declared": GREY,
+}
 LIVE_STATE_NUMBERS: Mapping[str, int] = {state: number for number, state in enumerate(LIVE_STATES, start=1)}
 FLAG_COLOURS = {"ok": BLUE, "open": SKY, "none": VERMILLION, "insufficient": GREY}
 FLAG_NUMBERS: Mapping[str, int] = {flag: number for number, flag in enumerate(FLAG_COLOURS, start=1)}

@@ -35,7 +35,7 @@ from springback.dashboards.grafana_parts.panel_kinds import (
 )
 from springback.stream_processors.metrics import stress
 from springback.stream_processors.metrics.figure_words import UNDECLARED
-from springback.stream_processors.metrics.glossary import LEVEL_STATES, NOTHING_DECLARED
+from springback.stream_processors.metrics.glossary import LEVEL_STATES, NOTHING_DECLARED, UNSETTLED
 from springback.stream_processors.metrics.spec import MetricSpec
 
 _MARGIN_SHOWN = 1.0
@@ -175,7 +175,7 @@ def _live_states(queries: MetricQueries) -> StateTimeline:
             stress.STRESS_STATE,
             stress.STRESS_BREACHES,
             stress.ACTIVE_EPISODES,
-            note=explained("within", "untested", "breach", NOTHING_DECLARED),
+            note=explained("within", "untested", "breach", UNSETTLED, NOTHING_DECLARED),
         ),
         ask(live_state_number(queries), SERIES_OF_GROUP),
     )

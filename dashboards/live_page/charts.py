@@ -14,7 +14,8 @@ from springback.dashboards.live_page.agent_memory import AgentHistory, Span
 from springback.stream_processors.metrics.figure_words import (
     capacity_sentence,
     learning_text,
-    stress_state_text,
+    live_sentence,
+    live_word,
     stress_text,
     worst_level,
 )
@@ -193,8 +194,8 @@ def stress_chart(family: FamilyReading) -> Options:
         lines.append(
             mark_line({"xAxis": family.dependable}, name, "var(--sb-calm)", "solid", **_side(family.dependable))
         )
-    if family.live_stress is not None and family.stress_state is not None:
-        name = f"live {stress_text(family.live_stress)}: {family.stress_state}"
+    if family.live_stress is not None:
+        name = f"live {stress_text(family.live_stress)}: {live_word(family)}"
         colour = "var(--sb-rebound)" if family.in_breach else INK
         lines.append(mark_line({"xAxis": family.live_stress}, name, colour, "dashed", **_low(family.live_stress)))
     curve["markLine"] = {"silent": True, "symbol": "none", "data": lines}
@@ -218,11 +219,7 @@ def stress_chart(family: FamilyReading) -> Options:
 
 def curve_words(family: FamilyReading) -> str:
     """The curve in words, what runs now, and what is not known of it."""
-    told = [capacity_sentence(family)]
-    if family.live_stress is not None and family.stress_state is not None:
-        told.append(f"Its agents work at {stress_text(family.live_stress)} now: {family.stress_state}.")
-    else:
-        told.append(f"{stress_state_text(family.stress_state, family.active_undeclared).capitalize()}.")
+    told = [capacity_sentence(family), live_sentence(family)]
     worst = worst_level(family)
     if family.contract_violated:
         told.append("Contract violated." if worst is None else f"Contract violated: {worst.sentence}")

@@ -28,7 +28,7 @@ class SeriesBounds(NamedTuple):
         lost_ttl_s: silence after which those go away too that an agent leaves behind which fell silent inside an
             episode: its state, what it was at and when it was last seen. As many agents may have them.
         groups: distinct (family, method, version); each has at most some 500 series, mostly fewer than 100,
-            and in the metrics of families at most some 300 more, mostly some 100.
+            and in the metrics of families at most some 520 more, mostly some 150.
         reasons: distinct reasons of dead letters.
         partitions: partitions with series of their own.
         remembered: identities remembered of each kind of reading, about 300 bytes each.

@@ -13,8 +13,8 @@ What each word means is in `glossary`. Source: ours.
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from springback.stream_processors.metrics.glossary import NOTHING_DECLARED, LiveState
-from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, LevelFigures, StressState
+from springback.stream_processors.metrics.glossary import NOTHING_DECLARED, UNSETTLED, LiveState
+from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, LevelFigures
 
 UNDECLARED = "undeclared"
 """What stands in the place of a stress that nobody declared: in text, and as the label of the level."""
@@ -22,6 +22,13 @@ UNDECLARED = "undeclared"
 NOT_KNOWN = "not known"
 NOT_TESTED_ABOVE = "not tested above"
 _LARGEST_STRESS = 1.0
+_LIVE_WORDS: Mapping[LiveState, str] = {
+    "within": "within",
+    "untested": "untested",
+    "breach": "breach",
+    "unsettled": UNSETTLED,
+    "none_declared": NOTHING_DECLARED,
+}
 
 
 class CapacityFigures(Protocol):
@@ -97,22 +104,27 @@ def capacity_sentence(figures: CapacityFigures) -> str:
     return f"{told}."
 
 
-def live_state(state: StressState | None) -> LiveState:
-    """The state, with a name of its own for where no declared stress runs: the value of a label."""
-    return "none_declared" if state is None else state
+def live_state(family: FamilyReading) -> LiveState:
+    """What there is to say of the live stress, also where there is no `stress_state`: the value of a label."""
+    if family.stress_state is not None:
+        return family.stress_state
+    return "none_declared" if family.live_stress is None else "unsettled"
 
 
-def stress_state_text(state: StressState | None, undeclared_episodes: int = 0) -> str:
-    """What the live stress is against the levels; where none is declared, how many episodes run undeclared.
+def live_word(family: FamilyReading) -> str:
+    """The same as a word of the glossary."""
+    return _LIVE_WORDS[live_state(family)]
 
-    >>> stress_state_text("untested"), stress_state_text(None), stress_state_text(None, 3)
-    ('untested', 'no declared stress running', 'no declared stress running (3 episodes undeclared)')
-    """
-    if state is not None:
-        return state
-    if not undeclared_episodes:
-        return NOTHING_DECLARED
-    return f"{NOTHING_DECLARED} ({undeclared_episodes} episode{'' if undeclared_episodes == 1 else 's'} undeclared)"
+
+def live_sentence(family: FamilyReading) -> str:
+    """What runs now, and what that is against the levels; where none is declared, how many episodes run undeclared."""
+    word, undeclared = live_word(family), family.active_undeclared
+    if family.live_stress is not None:
+        return f"Its agents work at {stress_text(family.live_stress)} now: {word}."
+    if family.stress_state is not None:
+        return f"When last at work: {word}."
+    told = f" ({undeclared} episode{'' if undeclared == 1 else 's'} undeclared)" if undeclared else ""
+    return f"{word.capitalize()}{told}."
 
 
 def violation_text(level: LevelFigures) -> str:

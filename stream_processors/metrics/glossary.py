@@ -9,12 +9,14 @@ from typing import Literal, NamedTuple, get_args
 
 from springback.stream_processors.resilience.readings import LevelState
 
-LiveState = Literal["within", "untested", "breach", "none_declared"]
-"""What there is to say of a family's live stress: a `StressState`, or that none which was declared is running."""
+LiveState = Literal["within", "untested", "breach", "unsettled", "none_declared"]
+"""What there is to say of a family's live stress: a `StressState`, that none has held for long enough yet, or that no
+declared stress is running."""
 
 LIVE_STATES: tuple[LiveState, ...] = get_args(LiveState)
 LEVEL_STATES: tuple[LevelState, ...] = get_args(LevelState)
 
+UNSETTLED = "not settled yet"
 NOTHING_DECLARED = "no declared stress running"
 WITHIN_NOISE = "says nothing: within run-to-run noise"
 CONTRACT_VIOLATED = "contract violated"
@@ -49,14 +51,19 @@ _WORDS = (
     Word(
         "within",
         "the live stress",
-        "The level of the stress that runs now, or a higher one, has enough episodes and is kept.",
+        "The level of the stress that runs now, or a higher one, is kept, and none at or below it is broken.",
     ),
     Word(
         "untested",
         "the live stress",
-        "No level at or above the stress that runs now has enough episodes, and none below it is broken: nobody knows.",
+        "No level at or above the stress that runs now is known to be kept, and none at or below it to be broken.",
     ),
     Word("breach", "the live stress", "A level at or below the stress that runs now is broken."),
+    Word(
+        UNSETTLED,
+        "the live stress",
+        "A declared stress is running, but what it is against the levels has not held for long enough (30 s) to count.",
+    ),
     Word(
         NOTHING_DECLARED,
         "the live stress",
@@ -141,8 +148,13 @@ _WORDS = (
     ),
     Word("unpaired", "a perturbed episode", "It is in no pair, so β does not know it; the reason is counted."),
     Word("no twin", "an unpaired episode", "No reference episode of its task has been seen."),
-    Word("twin unmeasured", "an unpaired episode", "The reference episode of its task, or it itself, had no loss yet."),
-    Word("other version", "an unpaired episode", "The reference episode of its task is of another method or version."),
+    Word(
+        "twin unmeasured",
+        "an unpaired episode",
+        "The loss of the reference episodes of its task is not known.",
+    ),
+    Word("other version", "an unpaired episode", "Only other methods or versions have reference episodes of its task."),
+    Word("unmeasured", "an unpaired episode", "Its own stability loss is not known."),
     Word("let go", "an unpaired episode", "It waited for its twin until memory had no more room."),
     Word("no magnitude", "an unpaired episode", "It said neither magnitude nor stress: there is nothing to divide by."),
     Word(

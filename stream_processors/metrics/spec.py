@@ -24,7 +24,7 @@ AGENT_STATES: tuple[AgentStateName, ...] = get_args(AgentStateName)
 WINDOW_STATES = ("recovered", "unrecovered", "censored")
 """How a rebound window may have closed."""
 
-UNPAIRED_REASONS = ("no_twin", "twin_unmeasured", "other_version", "let_go", "no_magnitude")
+UNPAIRED_REASONS = ("no_twin", "twin_unmeasured", "other_version", "let_go", "no_magnitude", "unmeasured")
 """Why a perturbed episode may be in no pair."""
 
 CHANNELS = ("cognitive", "physical", "debt")

@@ -214,13 +214,13 @@ STRESS_STATE = ReadMetric[FamilyReading](
     kind="gauge",
     unit="1",
     help=(
-        "1 at what the live stress is against the levels: within, untested, breach, or none_declared (no declared "
-        "stress is running); 0 elsewhere. With hysteresis."
+        "1 at what the live stress is against the levels: within, untested or breach, unsettled (none of them has held "
+        "for long enough yet), or none_declared (no declared stress is running); 0 elsewhere."
     ),
     source="ours",
     labels=(*GROUP, "state"),
     states=LIVE_STATES,
-    rows=lambda family: [(state == live_state(family.stress_state), state) for state in LIVE_STATES],
+    rows=lambda family: [(state == live_state(family), state) for state in LIVE_STATES],
 )
 STRESS_BREACHES = ReadMetric[FamilyReading](
     name="springback_stress_breaches_total",

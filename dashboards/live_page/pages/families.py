@@ -27,15 +27,14 @@ from springback.stream_processors.metrics.figure_words import (
     dependable_text,
     learning_text,
     live_state,
+    live_word,
     share_text,
-    stress_state_text,
     stress_text,
     within_noise,
     worst_level,
 )
 from springback.stream_processors.metrics.glossary import (
     CONTRACT_VIOLATED,
-    NOTHING_DECLARED,
     WITHIN_NOISE,
     LiveState,
     meaning,
@@ -58,6 +57,7 @@ LIVE_LOOKS: dict[LiveState, tuple[str, str]] = {
     "within": ("calm", "check_circle_outline"),
     "untested": ("silent", "help_outline"),
     "breach": ("rebound", "warning_amber"),
+    "unsettled": ("unknown", "hourglass_empty"),
     "none_declared": ("unknown", "remove_circle_outline"),
 }
 """The mark and the icon of what the live stress is against the levels."""
@@ -103,9 +103,9 @@ def family_title(family: FamilyReading) -> str:
 
 def _row(family: FamilyReading) -> dict[str, Any]:
     name, method, version = clean_family(family)
-    state = live_state(family.stress_state)
+    state = live_state(family)
     mark, icon = LIVE_LOOKS[state]
-    now = stress_state_text(family.stress_state)
+    now = live_word(family)
     capacity, _, above = dependable_text(family).partition("; ")
     star, _, above_star = capacity_text(family.capacity, family.capacity_flag).partition("; ")
     worst = worst_level(family)
@@ -124,7 +124,7 @@ def _row(family: FamilyReading) -> dict[str, Any]:
         **{"star": star, "star_remark": above_star, "star_sort": _sortable(family.capacity)},
         "now": now if family.live_stress is None else f"{stress_text(family.live_stress)} {now}",
         **{"now_sort": now, "now_mark": mark, "now_icon": icon},
-        "now_hint": meaning(NOTHING_DECLARED if family.stress_state is None else family.stress_state),
+        "now_hint": meaning(now),
         "violations": NOTHING if worst is None else f"{worst.level.violations:,} of {worst.level.episodes:,}",
         "violations_remark": "; ".join(
             filter(None, (worst and stress_text(worst.stress), worst and share_text(worst.level), violated))

@@ -105,7 +105,7 @@ def test_every_figure_of_a_family_is_shown(family: Make) -> None:
     assert page.of("policy_stability_beta_by_perturbation") == {"physical": 3.5, "semantic": 2}
     assert page.of("stability_unpaired_total") == {"no_twin": 4, "other_version": 3}
     assert page.of("stress_capacity_flag") == {"ok": 1, "open": 0, "none": 0, "insufficient": 0}
-    assert page.of("stress_state") == {"within": 0, "untested": 0, "breach": 1, "none_declared": 0}
+    assert page.of("stress_state") == {"within": 0, "untested": 0, "breach": 1, "unsettled": 0, "none_declared": 0}
     assert page.of("active_episodes") == {"yes": 3, "no": 2}
     assert page.of("contract_threshold") == {"progress": 0.5, "propositions": 0.5, "recovery": 10, "safety": 5}
 
@@ -151,7 +151,7 @@ def test_undeclared_stress_is_not_0(family: Make) -> None:
     )
     page = Families().after(field)
     assert page("live_stress", **GROUP) is None
-    assert page.of("stress_state") == {"within": 0, "untested": 0, "breach": 0, "none_declared": 1}
+    assert page.of("stress_state") == {"within": 0, "untested": 0, "breach": 0, "unsettled": 0, "none_declared": 1}
     assert page.of("active_episodes") == {"yes": 0, "no": 3}
     assert page.of("stress_margin") == {"undeclared": -1}
     assert page.of("contract_violation_ratio_low") == {"undeclared": 0.8389}
@@ -222,7 +222,7 @@ def test_what_is_unknown_has_no_series(family: Make) -> None:
         "provisional_episodes_total",
     }
     assert page.of("stress_capacity_flag") == {"ok": 0, "open": 0, "none": 0, "insufficient": 1}
-    assert page.of("stress_state") == {"within": 1, "untested": 0, "breach": 0, "none_declared": 0}
+    assert page.of("stress_state") == {"within": 1, "untested": 0, "breach": 0, "unsettled": 0, "none_declared": 0}
 
 
 def test_a_figure_that_is_known_no_longer_goes(family: Make) -> None:

@@ -10,11 +10,13 @@ from springback.stream_processors.metrics.figure_words import (
     capacity_text,
     dependable_text,
     learning_text,
-    stress_state_text,
+    live_sentence,
+    live_state,
+    live_word,
     unpaired_text,
     within_noise,
 )
-from springback.stream_processors.resilience.readings import FamilyReading
+from springback.stream_processors.resilience.readings import FamilyReading, StressState
 from tests.reading_builders import family_reading
 
 
@@ -73,9 +75,27 @@ def test_lambda_star_is_at_least_what_was_tested() -> None:
 
 
 def test_where_no_declared_stress_runs_nothing_is_within() -> None:
-    assert stress_state_text(None) == "no declared stress running"
-    assert stress_state_text(None, 1) == "no declared stress running (1 episode undeclared)"
-    assert [stress_state_text(state) for state in ("within", "untested", "breach")] == ["within", "untested", "breach"]
+    idle = family_reading(live_stress=None, stress_state=None, active_undeclared=0)
+    assert (live_state(idle), live_sentence(idle)) == ("none_declared", "No declared stress running.")
+    one = replace(idle, active_undeclared=1)
+    assert live_sentence(one) == "No declared stress running (1 episode undeclared)."
+
+
+def test_a_state_that_has_not_held_for_long_enough_is_none_yet() -> None:
+    begun = family_reading(live_stress=0.8, stress_state=None)
+    assert (live_state(begun), live_sentence(begun)) == ("unsettled", "Its agents work at 0.8 now: not settled yet.")
+
+
+def test_a_breach_goes_on_for_a_while_after_its_last_episode() -> None:
+    ending = family_reading(live_stress=None, stress_state="breach")
+    assert (live_state(ending), live_sentence(ending)) == ("breach", "When last at work: breach.")
+
+
+@pytest.mark.parametrize("state", ["within", "untested", "breach"])
+def test_a_state_is_its_own_word(state: StressState) -> None:
+    reading = family_reading(live_stress=0.4, stress_state=state)
+    assert live_state(reading) == live_word(reading) == state
+    assert live_sentence(reading) == f"Its agents work at 0.4 now: {state}."
 
 
 def test_what_is_within_noise_at_the_boundary() -> None:

@@ -4,13 +4,14 @@ from typing import get_args
 
 import pytest
 
-from springback.stream_processors.metrics.figure_words import NOT_TESTED_ABOVE, UNDECLARED, live_state
+from springback.stream_processors.metrics.figure_words import NOT_TESTED_ABOVE, UNDECLARED
 from springback.stream_processors.metrics.glossary import (
     CONTRACT_VIOLATED,
     GLOSSARY,
     LEVEL_STATES,
     LIVE_STATES,
     NOTHING_DECLARED,
+    UNSETTLED,
     WITHIN_NOISE,
     glossary_table,
     meaning,
@@ -21,12 +22,12 @@ from springback.stream_processors.resilience.readings import StressState
 
 def test_every_word_that_is_shown_is_explained() -> None:
     shown = {*LEVEL_STATES, *get_args(StressState), *(reason.replace("_", " ") for reason in UNPAIRED_REASONS)}
-    shown |= {NOTHING_DECLARED, WITHIN_NOISE, CONTRACT_VIOLATED, UNDECLARED, NOT_TESTED_ABOVE}
+    shown |= {NOTHING_DECLARED, UNSETTLED, WITHIN_NOISE, CONTRACT_VIOLATED, UNDECLARED, NOT_TESTED_ABOVE}
     assert shown <= GLOSSARY.keys()
 
 
-def test_the_states_of_live_stress_are_those_of_a_reading_and_one_for_none() -> None:
-    assert LIVE_STATES == (*get_args(StressState), live_state(None))
+def test_the_states_of_live_stress_are_those_of_a_reading_and_two_where_it_has_none() -> None:
+    assert LIVE_STATES == (*get_args(StressState), "unsettled", "none_declared")
 
 
 @pytest.mark.parametrize("word", GLOSSARY)
