@@ -5,6 +5,7 @@ Two families of 20-step episodes. `navigation` holds up to stress 0.4; above it 
 - `teacher-N` run the clean episodes that the baselines are learned from; `runner-N` perturbed ones of the same tasks;
 - `calm-1` goes on and on evenly, `slow-1` gets into a rebound window and stays there, `echo-1` repeats itself,
   `quiet-1` has begun an episode and says no more, `odd-1` sends what cannot be used;
+- `field-N` run missions of `manipulation` whose stress nobody declares, and fail all of them;
 - `brave-N` run `navigation` at stress 0.8, which is beyond its capacity, until they are called off.
 """
 
@@ -34,6 +35,8 @@ KINDS = ("physical", "semantic", "object_state")
 ATTACKS = ("none", "physical", "model")
 STRESSES = (0.2, 0.4, 0.6, 0.8)
 BREACHED = {"family": "navigation", "method": "reflexion", "version": "2"}
+FIELD = {"family": "manipulation", "method": "reflexion", "version": "3"}
+FIELD_MISSIONS = 20
 BRAVE = tuple(f"brave-{number}" for number in range(4))
 TASKS = 6
 _PULSE_S = 0.5
@@ -78,6 +81,17 @@ class FleetTraffic:
                 perturbation=KINDS[task % len(KINDS)],
                 perturbation_name="slip",
                 attack=ATTACKS[task % len(ATTACKS)],
+            )
+
+    def fail_in_the_field(self) -> None:
+        """Missions of another version, all of which fail, and none of which says what stress it was under."""
+        for number in range(FIELD_MISSIONS):
+            self._whole_episode(
+                FIELD["family"],
+                number % TASKS,
+                agent=f"field-{number % 3}",
+                outcome="failure",
+                version=FIELD["version"],
             )
 
     def misbehave(self) -> None:

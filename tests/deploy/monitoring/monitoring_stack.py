@@ -31,7 +31,11 @@ _POLL_S = 0.1
 
 # What the stages of the fleet come to; the breach may begin once the stress levels have their episodes.
 _SEEN = (
-    *(f"count(springback_stress_level_sufficient{{family='{family}'}} == 1) >= 5" for family in FAMILIES),
+    *(
+        f"count(springback_stress_level_state{{family='{family}',stress!='undeclared',state='insufficient'}} == 0) >= 5"
+        for family in FAMILIES
+    ),
+    "springback_contract_violated{version='3'} == 1",
     "springback_policy_stability_beta",
     "springback_agent_in_rebound == 1",
     "springback_agent_beta_step",
@@ -138,13 +142,14 @@ def _run_fleet(running: MonitoringStack) -> None:
     _teach_until(running, "springback_episode_stability_loss_count")
     _misread(running.stack.broker_address)
     traffic.perturb()
+    traffic.fail_in_the_field()
     traffic.misbehave()
     traffic.start()
     for expression in _SEEN:
         running.wait_for_data(expression)
     traffic.begin_breach()
     traffic.flush()
-    running.wait_for_data("springback_in_stress_breach == 1")
+    running.wait_for_data("springback_stress_state{state='breach'} == 1")
 
 
 def _misread(broker: str) -> None:

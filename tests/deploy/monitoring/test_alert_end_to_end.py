@@ -1,5 +1,6 @@
 """From agents on a robot's side to a message in someone's hand, every piece the real one."""
 
+import re
 import urllib.parse
 from pathlib import Path
 from typing import Any
@@ -8,16 +9,19 @@ import pytest
 
 from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
 from springback.stream_processors.metrics.spec import MetricSpec
-from tests.deploy.monitoring.fleet_traffic import BREACHED
+from tests.deploy.monitoring.fleet_traffic import BREACHED, FIELD
 from tests.deploy.monitoring.monitoring_stack import MonitoringStack
 from tests.deploy.monitoring.monitoring_tools import output_of
 
 pytestmark = pytest.mark.broker
 
 BREACH = "SpringbackStressCapacityBreach"
+VIOLATED = "SpringbackContractViolated"
 # What this fleet has on purpose, and what follows from it.
 EXPECTED_ALERTS = {
     BREACH,
+    VIOLATED,
+    "SpringbackStressUntested",
     "SpringbackMarginNegative",
     "SpringbackRecoveryCostAboveContract",
     "SpringbackBetaAboveContract",
@@ -90,8 +94,11 @@ def test_a_breach_is_told_and_later_its_end(monitoring: MonitoringStack) -> None
         "job": "springback-exporter",
         **BREACHED,
     }
-    assert first["annotations"]["summary"] == "navigation (reflexion 2) is under more stress than it withstands"
-    assert "(0.8) is beyond the stress capacity of this method and version (0.4)" in first["annotations"]["description"]
+    summary, description = first["annotations"]["summary"], first["annotations"]["description"]
+    assert summary == "navigation (reflexion 2) runs under stress at which it is known to break its contract"
+    broken = r"A stress level at or below that of its running episodes \(0.8\) is broken \(broken: (0.6 0.8|0.8 0.6)\)"
+    assert re.search(broken, description)
+    assert "Dependable is 0.4." in description
     link = urllib.parse.urlsplit(first["annotations"]["runbook_url"])
     assert f"## {BREACH}\n" in Path(link.path).read_text()
     assert link.fragment == BREACH.lower()
@@ -109,6 +116,28 @@ def test_a_breach_is_told_and_later_its_end(monitoring: MonitoringStack) -> None
     assert "<error" not in str(told)
     margins = [a for a in told if a["labels"]["alertname"] == "SpringbackMarginNegative" and a["status"] == "firing"]
     assert all(a["startsAt"] for a in margins)
+
+
+def test_missions_that_fail_are_told_where_nobody_declared_their_stress(monitoring: MonitoringStack) -> None:
+    """20 of 20: by Wilson 1/(1 + 1.96^2/20) = 83.89 % or more. Nothing is said of a live stress, for there is none."""
+    receiver = monitoring.receiver
+
+    def told() -> list[dict[str, Any]]:
+        return [alert for alert in receiver.alerts(VIOLATED, "firing") if alert["labels"].items() >= FIELD.items()]
+
+    monitoring.wait_until(told, "a message that tells of the violated contract")
+    (first, *_) = told()
+    assert first["labels"]["severity"] == "critical"
+    assert first["annotations"]["summary"] == (
+        "manipulation (reflexion 3) breaks its contract in more than one episode of ten"
+    )
+    assert (
+        "Of the episodes whose stress nobody declared 83.89% or more break the contract"
+        in (first["annotations"]["description"])
+    )
+    assert "live" not in str(first["annotations"])
+    assert not [alert for alert in receiver.alerts(BREACH, "firing") if alert["labels"].items() >= FIELD.items()]
+    assert not monitoring.prometheus.query("springback_live_stress{version='3'}")
 
 
 def _series_name(spec: MetricSpec) -> str:

@@ -153,6 +153,12 @@ CAUSES: list[tuple[str, Labels, list[Labels], list[Labels]]] = [
         [alert("SpringbackRecoveryCostAboveContract", **(GROUP | {"family": "manipulation"}))],
     ),
     (
+        "contract violated",
+        alert("SpringbackContractViolated", **GROUP),
+        [alert("SpringbackMarginNegative", **GROUP)],
+        [alert("SpringbackBetaAboveContract", **GROUP), alert("SpringbackStressCapacityBreach", **GROUP)],
+    ),
+    (
         "silent",
         alert("SpringbackAgentSilent", agent="robot"),
         [alert("SpringbackReboundWindowOpenTooLong", agent="robot")],
