@@ -13,7 +13,7 @@ What each word means is in `glossary`. Source: ours.
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from springback.stream_processors.metrics.glossary import NOTHING_DECLARED, UNSETTLED, LiveState
+from springback.stream_processors.metrics.glossary import NOTHING_DECLARED, UNSETTLED, WITHIN_NOISE, LiveState
 from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, LevelFigures
 
 UNDECLARED = "undeclared"
@@ -53,6 +53,50 @@ class CapacityFigures(Protocol):
     @property
     def first_breach(self) -> float | None:
         """The smallest sufficient level with a negative margin."""
+
+
+class StabilityFigures(Protocol):
+    """What β of a group rests on: a `FamilyReading` has it, and so has its form in JSON."""
+
+    @property
+    def beta(self) -> float | None:
+        """β."""
+
+    @property
+    def pairs(self) -> int:
+        """The pairs that it is over."""
+
+    @property
+    def unpaired(self) -> Mapping[str, int]:
+        """Perturbed episodes that are in none, by why."""
+
+    @property
+    def beta_difference(self) -> float | None:
+        """The change of loss of the pair that gives it."""
+
+    @property
+    def stability_repeatability(self) -> float | None:
+        """How much clean runs of one task differ."""
+
+
+class ViolationFigures(Protocol):
+    """How many of a level's episodes broke the contract: `LevelFigures` have it, and so has their form in JSON."""
+
+    @property
+    def episodes(self) -> int:
+        """All of them."""
+
+    @property
+    def violations(self) -> int:
+        """Those that did."""
+
+    @property
+    def violation_low(self) -> float | None:
+        """The lower end of the interval of their share."""
+
+    @property
+    def violation_high(self) -> float | None:
+        """Its upper end."""
 
 
 def stress_text(stress: float | None) -> str:
@@ -127,7 +171,7 @@ def live_sentence(family: FamilyReading) -> str:
     return f"{word.capitalize()}{told}."
 
 
-def violation_text(level: LevelFigures) -> str:
+def violation_text(level: ViolationFigures) -> str:
     """How many of a level's episodes broke the contract, and the interval of their share.
 
     >>> from springback.stream_processors.resilience.readings import ExtensibilityRatios
@@ -141,7 +185,7 @@ def violation_text(level: LevelFigures) -> str:
     return told if share is None else f"{told} ({share})"
 
 
-def share_text(level: LevelFigures) -> str | None:
+def share_text(level: ViolationFigures) -> str | None:
     """The interval of the share of a level's episodes that broke the contract; None where there is none."""
     if level.violation_low is None or level.violation_high is None:
         return None
@@ -180,20 +224,27 @@ def learning_text(references: int | None, needed: int | None) -> str | None:
     return "learning" if references is None else f"learning: {references} of {needed}"
 
 
-def within_noise(difference: float | None, repeatability: float | None) -> bool:
-    """Whether the change of loss behind β is no larger than that between clean runs of one task.
-
-    >>> within_noise(0.5, 0.5), within_noise(0.6, 0.5), within_noise(0.6, None)
-    (True, False, False)
-    """
+def within_noise(figures: StabilityFigures) -> bool:
+    """Whether the change of loss behind β is no larger than that between clean runs of one task."""
+    difference, repeatability = figures.beta_difference, figures.stability_repeatability
     return difference is not None and repeatability is not None and difference <= repeatability
 
 
-def unpaired_text(unpaired: Mapping[str, int]) -> str | None:
-    """How many perturbed episodes are in no pair, and why; None where all are.
-
-    >>> unpaired_text({"no_twin": 4, "let_go": 0, "other_version": 3})
-    '7 unpaired: 4 no twin, 3 other version'
-    """
-    reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in unpaired.items() if count]
-    return f"{sum(unpaired.values()):,} unpaired: {', '.join(reasons)}" if reasons else None
+def beta_sentences(figures: StabilityFigures) -> list[str]:
+    """What β says, or that it says nothing, and what it does not know of."""
+    pairs = f"{figures.pairs:,} pair{'' if figures.pairs == 1 else 's'}"
+    difference, repeatability = figures.beta_difference, figures.stability_repeatability
+    if figures.beta is None:
+        told = ["β is not known: no pair of a clean and a perturbed run of one task."]
+    elif difference is None or repeatability is None:
+        told = [f"β {figures.beta:.2f} over {pairs}; how much clean runs differ is not known."]
+    else:
+        says = f" {WITHIN_NOISE}" if within_noise(figures) else ""
+        told = [
+            f"β {figures.beta:.2f} over {pairs}{says} (its change of loss {difference:.2f}, repeatability "
+            f"{repeatability:.2f})."
+        ]
+    reasons = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in figures.unpaired.items() if count]
+    if reasons:
+        told.append(f"{sum(figures.unpaired.values()):,} unpaired: {', '.join(reasons)}.")
+    return told

@@ -20,9 +20,10 @@ from springback.dashboards.live_page.page_parts import (
     percent,
     section_title,
 )
-from springback.dashboards.live_page.pages.stress_levels import LevelTable, beta_words
+from springback.dashboards.live_page.pages.stress_levels import LevelTable
 from springback.sinks.fleet.fleet_state import clean_family, family_key
 from springback.stream_processors.metrics.figure_words import (
+    beta_sentences,
     capacity_text,
     dependable_text,
     learning_text,
@@ -110,7 +111,7 @@ def _row(family: FamilyReading) -> dict[str, Any]:
     star, _, above_star = capacity_text(family.capacity, family.capacity_flag).partition("; ")
     worst = worst_level(family)
     violated = CONTRACT_VIOLATED if family.contract_violated else None
-    noise = within_noise(family.beta_difference, family.stability_repeatability)
+    noise = within_noise(family)
     return {
         "key": family_key(family).hex(),
         **{"family": name, "method": f"{method} {version}", "family_sort": family_title(family)},
@@ -185,7 +186,7 @@ class FamilyPanel:
         self._words.text = curve_words(shown)
         self._curve.show(stress_chart(shown))
         self._levels.show(shown)
-        self._beta.text = beta_words(shown)
+        self._beta.text = " ".join(beta_sentences(shown))
 
     def _choose(self, key: str) -> None:
         self._chosen = key

@@ -1,17 +1,12 @@
-"""What is known of one family at each stress level, and what β rests on: beside its curve."""
+"""What is known of one family at each stress level: a table beside its curve."""
 
 from typing import Any
 
 from nicegui import ui
 
 from springback.dashboards.live_page.page_parts import NOTHING, Column, LiveTable, figure
-from springback.stream_processors.metrics.figure_words import (
-    stress_text,
-    unpaired_text,
-    violation_text,
-    within_noise,
-)
-from springback.stream_processors.metrics.glossary import WITHIN_NOISE, meaning
+from springback.stream_processors.metrics.figure_words import stress_text, violation_text
+from springback.stream_processors.metrics.glossary import meaning
 from springback.stream_processors.resilience.readings import FamilyReading, LevelFigures, LevelState
 
 LEVEL_LOOKS: dict[LevelState, tuple[str, str]] = {
@@ -57,29 +52,6 @@ class LevelTable:
         )
         self._unmeasured.set_visibility(bool(told))
         self._unmeasured.text = f"Not measured, and so in no margin: {told}."
-
-
-def beta_words(family: FamilyReading) -> str:
-    """What β says, and what it does not know of.
-
-    Units: of the stability loss by magnitude.
-    """
-    pairs = f"{family.pairs:,} pair{'' if family.pairs == 1 else 's'}"
-    if family.beta is None:
-        told = "β is not known: no pair of a clean and a perturbed run of one task."
-    else:
-        told = f"β {figure(family.beta)} over {pairs}"
-        if within_noise(family.beta_difference, family.stability_repeatability):
-            told += f" {WITHIN_NOISE}"
-        if family.beta_difference is not None and family.stability_repeatability is not None:
-            told += (
-                f" (its change of loss {figure(family.beta_difference)}, "
-                f"repeatability {figure(family.stability_repeatability)})."
-            )
-        else:
-            told += "; how much clean runs differ is not known."
-    unpaired = unpaired_text(family.unpaired)
-    return told if unpaired is None else f"{told} {unpaired}."
 
 
 def _row(place: int, stress: float | None, level: LevelFigures) -> dict[str, Any]:

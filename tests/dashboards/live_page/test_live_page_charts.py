@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from springback.dashboards.live_page.agent_memory import AgentHistory, Span
 from springback.dashboards.live_page.charts import cost_chart, curve_words, intensity_chart, stress_chart
-from springback.dashboards.live_page.pages.stress_levels import beta_words
 from springback.stream_processors.resilience.readings import ExtensibilityRatios, LevelFigures
 from tests.dashboards.live_page.fake_fleet import NOTHING_KNOWN, family, level, moments, status
 
@@ -136,15 +135,3 @@ def test_robots_that_declare_no_stress_have_no_live_stress() -> None:
         "Too few episodes at any declared stress to say what it withstands. No declared stress running (3 episodes "
         "undeclared). Contract violated: under undeclared stress 20 of 20 (84 to 100 %) episodes broke it."
     )
-
-
-def test_beta_says_when_it_says_nothing_and_what_it_does_not_know_of() -> None:
-    assert beta_words(family()) == "β 4.48 over 120 pairs (its change of loss 0.90, repeatability 0.50)."
-    assert beta_words(moments()["rising"]) == (
-        "β 39.30 over 120 pairs says nothing: within run-to-run noise (its change of loss 7.86, repeatability 8.00). "
-        "7 unpaired: 4 no twin, 3 other version."
-    )
-    assert beta_words(family(stability_repeatability=None)) == (
-        "β 4.48 over 120 pairs; how much clean runs differ is not known."
-    )
-    assert beta_words(moments()["clean"]) == "β is not known: no pair of a clean and a perturbed run of one task."

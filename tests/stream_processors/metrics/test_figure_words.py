@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from springback.stream_processors.metrics.figure_words import (
+    beta_sentences,
     capacity_sentence,
     capacity_text,
     dependable_text,
@@ -13,7 +14,6 @@ from springback.stream_processors.metrics.figure_words import (
     live_sentence,
     live_state,
     live_word,
-    unpaired_text,
     within_noise,
 )
 from springback.stream_processors.resilience.readings import FamilyReading, StressState
@@ -98,11 +98,39 @@ def test_a_state_is_its_own_word(state: StressState) -> None:
     assert live_sentence(reading) == f"Its agents work at 0.4 now: {state}."
 
 
-def test_what_is_within_noise_at_the_boundary() -> None:
-    assert within_noise(0.5, 0.5)
-    assert not within_noise(0.5000001, 0.5)
-    assert not within_noise(0.5, None)
-    assert not within_noise(None, 0.5)
+@pytest.mark.parametrize(
+    ("difference", "repeatability", "noise"),
+    [(0.5, 0.5, True), (0.5000001, 0.5, False), (0.5, None, False), (None, 0.5, False)],
+)
+def test_what_is_within_noise_at_the_boundary(
+    difference: float | None, repeatability: float | None, noise: bool
+) -> None:
+    found = family_reading(beta_difference=difference, stability_repeatability=repeatability)
+    assert within_noise(found) == noise
+
+
+def test_beta_says_when_it_says_nothing_and_what_it_does_not_know_of() -> None:
+    """Situation 6: 39.3 is 7.86 / 0.2, where two clean runs of a task differ by 8."""
+    noise = family_reading(
+        beta=39.3,
+        beta_difference=7.86,
+        stability_repeatability=8.0,
+        pairs=10,
+        unpaired={"no_twin": 26, "let_go": 0, "other_version": 4},
+    )
+    assert beta_sentences(noise) == [
+        "β 39.30 over 10 pairs says nothing: within run-to-run noise (its change of loss 7.86, repeatability 8.00).",
+        "30 unpaired: 26 no twin, 4 other version.",
+    ]
+    assert beta_sentences(replace(noise, stability_repeatability=0.5, unpaired={"no_twin": 0})) == [
+        "β 39.30 over 10 pairs (its change of loss 7.86, repeatability 0.50)."
+    ]
+    assert beta_sentences(replace(noise, stability_repeatability=None, pairs=1, unpaired={})) == [
+        "β 39.30 over 1 pair; how much clean runs differ is not known."
+    ]
+    assert beta_sentences(replace(noise, beta=None, unpaired={})) == [
+        "β is not known: no pair of a clean and a perturbed run of one task."
+    ]
 
 
 def test_learning_ends_with_the_last_reference_that_is_needed() -> None:
@@ -112,11 +140,6 @@ def test_learning_ends_with_the_last_reference_that_is_needed() -> None:
         None,
         None,
     ]
-
-
-def test_unpaired_episodes_are_told_with_their_reasons() -> None:
-    assert unpaired_text({}) is unpaired_text({"no_twin": 0}) is None
-    assert unpaired_text({"no_twin": 1200, "let_go": 1}) == "1,201 unpaired: 1,200 no twin, 1 let go"
 
 
 def test_the_words_do_not_depend_on_the_rest_of_the_reading() -> None:
