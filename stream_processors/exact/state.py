@@ -159,6 +159,7 @@ def decode_versioned(
     dec_hook: Callable[[type, Any], Any] | None = None,
     *,
     oldest: int | None = None,
+    older: Mapping[int, Callable[[bytes], T]] = {},
 ) -> T:
     """A reducer's own state, a struct that carries its `schema_version`.
 
@@ -168,6 +169,7 @@ def decode_versioned(
         version: the version that is written now.
         dec_hook: msgspec's.
         oldest: the oldest version that the struct's defaults make one of now; None where only the one of now is read.
+        older: what makes one of now of the versions that defaults cannot, by version.
 
     Raises:
         StateFormatError: it is of another version, or cannot be read.
@@ -179,6 +181,8 @@ def decode_versioned(
             state = msgspec.msgpack.decode(data, type=kind, dec_hook=dec_hook)
             state.schema_version = version
             return state
+        if found in older:
+            return older[found](data)
     except msgspec.DecodeError as error:
         message = f"{what} ({len(data)} bytes) cannot be read: {error}. Its changelog is damaged: restore the topic."
         raise StateFormatError(message) from error

@@ -24,7 +24,7 @@ from springback.stream_processors.offline.metric_changes import (
 from springback.stream_processors.offline.samples import STATISTICS, counts
 from springback.stream_processors.offline.significance import TaskComparison, corrected, holm
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
-from springback.stream_processors.resilience.families.operational_margin import ReferenceCosts
+from springback.stream_processors.resilience.families.operational_margin import ReferenceEpisodes
 from springback.stream_processors.resilience.readings import EpisodeSummary, WindowReading
 
 COMPARISON_SCHEMA_VERSION = 2
@@ -104,7 +104,7 @@ def compare_versions(
             of the baseline version.
     """
     before, after = _by_group(baseline), _by_group(candidate)
-    references: dict[str, ReferenceCosts] = defaultdict(ReferenceCosts)
+    references: dict[str, ReferenceEpisodes] = defaultdict(ReferenceEpisodes)
     for summary in baseline.summaries:
         if summary.traits.reference and counts(summary):
             references[summary.traits.family].add(summary)

@@ -29,9 +29,17 @@ def quantile(values: Sequence[float], rank: float) -> float:
     if not values or not 0 < rank <= 1:
         message = f"expected values and a rank in (0, 1], got {len(values)} values and rank {rank}"
         raise ValueError(message)
+    return sorted(values)[rank_position(len(values), rank) - 1]
+
+
+def rank_position(count: int, rank: float) -> int:
+    """Which of so many values, counted from the smallest (1), is the first whose rank reaches `rank`.
+
+    >>> rank_position(20, 0.95), rank_position(21, 0.95), rank_position(5, 0.1)
+    (19, 20, 1)
+    """
     # The ceiling is taken a hair low: 0.95 * 20 is 19 and not the 19.000000000000004 that floats make of it.
-    position = math.ceil(rank * len(values) - 1e-9)
-    return sorted(values)[max(position, 1) - 1]
+    return max(math.ceil(rank * count - 1e-9), 1)
 
 
 class QuantileSketch:
@@ -76,8 +84,7 @@ class QuantileSketch:
         if not count:
             return None
         # The position is that of `quantile`, asked for by a rank half way between it and the one before.
-        position = max(math.ceil(rank * count - 1e-9), 1)
-        return float(self._sketch.get_quantile((position - 0.5) / count, True))
+        return float(self._sketch.get_quantile((rank_position(count, rank) - 0.5) / count, True))
 
     def dump(self) -> bytes:
         """The sketch in DataSketches' own format."""

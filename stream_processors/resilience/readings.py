@@ -27,6 +27,10 @@ LevelState = Literal["insufficient", "kept", "undecided", "broken"]
 StressState = Literal["within", "untested", "breach"]
 """The live stress of a group against what its levels have shown (ours)."""
 
+UnpairedReason = Literal["no_twin", "twin_unmeasured", "other_version", "let_go", "no_magnitude", "unmeasured"]
+"""Why a perturbed episode is no pair: no reference episode of its task; one whose loss is not known; only ones of other
+methods and versions; dropped before one came, for want of room; nothing to divide by; its own loss is not known."""
+
 
 class EpisodeKey(msgspec.Struct, frozen=True, array_like=True):
     """What makes an episode itself: ids are unique only together (a reboot is a new session)."""
@@ -331,8 +335,7 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
         beta_by_kind: the sup by perturbation kind.
         beta_unpaired: the same ratio against the family's mean reference loss: an estimate for fleets without twins.
         pairs: perturbed episodes that had their clean twin; `tasks_let_go`: unpaired tasks that memory had no room for.
-        unmeasured: perturbed episodes without magnitude or stress, which can be no pair: nothing to divide by.
-        unpaired: perturbed episodes that are no pair, by reason.
+        unpaired: perturbed episodes that are no pair, by `UnpairedReason`.
         stability_repeatability: the 0.95 quantile of the difference of losses between reference runs of one task: a
             difference within it says nothing. `beta_difference` is that of the pair that gives beta.
         capacity: lambda*_f, 0 with flag `none` where no stress level holds, None with `insufficient` where no level can
@@ -343,7 +346,8 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
         margins: the levels of the stress grid; `undeclared` the one of episodes that declared no stress.
         live_stress: the level of the 0.9 quantile of declared stress over the group's own active episodes; None without
             one. `active_episodes` run just now, `active_undeclared` of them without a declared stress.
-        stress_state: the live stress against the levels; None while nothing with a declared stress runs.
+        stress_state: the live stress against the levels; None while nothing with a declared stress runs (but for a
+            breach, which ends a while after), and until a state has held for the set time.
         breaches: how often it has become `breach`.
         contract_violated: whether at some level, the undeclared one too, more episodes break the contract than it
             allows; `contract_violations` counts its beginnings.
@@ -380,7 +384,6 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
     stress_state: StressState | None
     breaches: int
     navigation: dict[str, NavigationScores]
-    unmeasured: int = 0
     unpaired: dict[str, int] = {}
     stability_repeatability: float | None = None
     beta_difference: float | None = None

@@ -8,7 +8,14 @@ import msgspec
 from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.exact.state import decode_versioned
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
-from springback.stream_processors.resilience.families.family_aggregate import FamilyAggregator, FamilyEvent, FamilyState
+from springback.stream_processors.resilience.families.family_aggregate import FamilyAggregator, FamilyEvent
+from springback.stream_processors.resilience.families.family_state import (
+    ActiveEpisode,
+    FamilyState,
+    GroupKey,
+    GroupState,
+)
+from springback.stream_processors.resilience.families.navigation_safety import NavigationSums, ScoreSum
 from springback.stream_processors.resilience.quantiles import decode_sketch, encode_sketch
 from springback.stream_processors.resilience.readings import (
     READING_SCHEMA_VERSION,
@@ -21,7 +28,7 @@ from springback.stream_processors.resilience.readings import (
 from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, dead_message
 from springback.stream_processors.topics import FAMILIES
 
-AGGREGATE_SCHEMA_VERSION = 1
+AGGREGATE_SCHEMA_VERSION = 2
 
 
 class AggregateState(msgspec.Struct, kw_only=True):
@@ -54,16 +61,18 @@ class AggregateFamilies:
         return msgspec.msgpack.encode(state, enc_hook=encode_sketch)
 
     def decode(self, data: bytes) -> AggregateState:
-        """The state in the bytes.
+        """The state in the bytes; one of version 1 is brought over.
 
         Raises:
             StateFormatError: this version cannot read it.
         """
-        state = decode_versioned(data, AggregateState, AGGREGATE_SCHEMA_VERSION, decode_sketch)
+        state = decode_versioned(
+            data, AggregateState, AGGREGATE_SCHEMA_VERSION, decode_sketch, older={1: _state_of_version_1}
+        )
         for family in state.families.values():
             for group in family.groups.values():
                 # The settings may have changed since it was drawn.
-                group.curve_by = None
+                group.drawn_by = None
         return state
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[AggregateState]) -> list[Output]:
@@ -101,6 +110,57 @@ class AggregateFamilies:
     def reject(self, event: StageEvent, error: Exception) -> list[Output]:
         """An episode that the core fails on goes to the dead letters."""
         return [dead_message(event, PROCESSING_ERROR, repr(error))]
+
+
+class _GroupOfVersion1(msgspec.Struct, kw_only=True):
+    """What a group of the first version of the state hands on."""
+
+    episodes: int
+    censored: int
+    violations: int
+    success: ScoreSum
+    completion: ScoreSum
+    steps: ScoreSum
+    navigation: dict[str, NavigationSums]
+    updated_s: float
+
+
+class _FamilyOfVersion1(msgspec.Struct, kw_only=True):
+    groups: dict[GroupKey, _GroupOfVersion1]
+    active: dict[int, ActiveEpisode]
+    ended: dict[int, None]
+    sequence: int
+    groups_let_go: int
+
+
+class _StateOfVersion1(msgspec.Struct, kw_only=True):
+    families: dict[str, _FamilyOfVersion1]
+
+
+def _state_of_version_1(data: bytes) -> AggregateState:
+    """The state of the first version, without what it took of costs and losses.
+
+    Its levels were sketches, which are no episodes, and its costs came from other definitions: levels, thresholds, cost
+    means and pairs begin anew. Counts, outcome, navigation, active episodes and what has ended are kept.
+    """
+    families = {}
+    for name, before in msgspec.msgpack.decode(data, type=_StateOfVersion1).families.items():
+        groups = {
+            key: GroupState(
+                **{field: getattr(group, field) for field in _GroupOfVersion1.__struct_fields__},
+                sequence=before.sequence,
+                pending=True,
+            )
+            for key, group in before.groups.items()
+        }
+        families[name] = FamilyState(
+            groups=groups,
+            active=before.active,
+            ended=before.ended,
+            sequence=before.sequence,
+            groups_let_go=before.groups_let_go,
+        )
+    return AggregateState(families=families)
 
 
 def reading_key(reading: FamilyReading) -> bytes:

@@ -1,26 +1,30 @@
 """How far from its contract an episode (equation 7) and a whole stress level (equations 8 and 9) stay.
 
-An example: the episodes of a level reached all of the progress and propositions, of which 0.5 is wanted, at a recovery
-cost of 8 where the contract allows 10 and violations of 4 where it allows 5; stability was not measured. The entries
-are 1 / 0.5 twice, 10 / 8 and 5 / 4. The margin takes the three smallest: (1.25 + 1.25 + 2) / 3 - 1:
+An example: the ten episodes of a level reached all of the progress and propositions, of which 0.5 is wanted, at a
+recovery cost of 8 where the contract allows 10 and violations of 4 where it allows 5; stability was not measured. The
+entries are 1 / 0.5 twice, capped at 1.5, 10 / 8 and 5 / 4. The margin takes the two smallest: (1.25 + 1.25) / 2 - 1:
 
 >>> contract = ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=None, safety=5.0)
->>> all_of_it = QuantileSketch([1.0] * 5)
->>> level = StressBin(episodes=5, progress=all_of_it, propositions=all_of_it)
->>> level.recovery, level.safety = QuantileSketch([8.0] * 5), QuantileSketch([4.0] * 5)
->>> found = ratios(level, contract, AggregateConfig())
->>> found.progress, found.propositions, round(found.recovery, 6), found.stability, round(found.safety, 6)
-(2.0, 2.0, 1.25, None, 1.25)
->>> round(margin(found, smallest=3), 6)
-0.5
+>>> level = StressLevel()
+>>> for _ in range(10):
+...     level.add(Quantities(progress=1.0, propositions=1.0, recovery=8.0, stability=None, safety=4.0), generation=100)
+>>> found = level_figures(level, contract, AggregateConfig())
+>>> found.ratios.progress, round(found.ratios.recovery, 6), found.unmeasured, round(found.ratios.safety, 6)
+(1.5, 1.25, ('stability',), 1.25)
+>>> round(found.margin, 6), found.state, found.violations
+(0.25, 'kept', 0)
 
 The monitor of a single such episode is its smallest entry less 1, that is 0.25.
 """
 
+import math
+import struct
 from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from springback.stream_processors.resilience.families.contract_config import (
     AggregateConfig,
@@ -28,48 +32,96 @@ from springback.stream_processors.resilience.families.contract_config import (
     FamilyContract,
     Threshold,
 )
-from springback.stream_processors.resilience.quantiles import QuantileSketch
+from springback.stream_processors.resilience.families.sample_bounds import favourable_rank, wilson_interval
+from springback.stream_processors.resilience.quantiles import QuantileSketch, rank_position
 from springback.stream_processors.resilience.readings import (
     ContractThresholds,
     EpisodeSummary,
     ExtensibilityRatios,
-    StressMargin,
+    LevelFigures,
+    LevelState,
 )
 
 EPSILON = 1e-9
 
 
-class ReferenceCosts(msgspec.Struct, kw_only=True):
-    """What the reference episodes of a family cost, whatever their method and version: `auto` thresholds come from it.
+class Quantities(NamedTuple):
+    """The five quantities of equations 7 and 8, of an episode or as quantiles of several; None where unknown."""
+
+    progress: float | None
+    propositions: float | None
+    recovery: float | None
+    stability: float | None
+    safety: float | None
+
+    @classmethod
+    def of(cls, summary: EpisodeSummary) -> "Quantities":
+        """Those of an episode at its end."""
+        return cls(
+            summary.final_progress,
+            summary.final_propositions,
+            summary.recovery_cost,
+            summary.stability_loss,
+            summary.violation,
+        )
+
+    def ratios(self, thresholds: ContractThresholds) -> "Quantities":
+        """Each against its threshold, so that below 1 it breaks the contract. Source: equations 7 and 8."""
+        return Quantities(
+            _benefit(self.progress, thresholds.progress),
+            _benefit(self.propositions, thresholds.propositions),
+            _cost(self.recovery, thresholds.recovery),
+            _cost(self.stability, thresholds.stability),
+            _cost(self.safety, thresholds.safety),
+        )
+
+
+BENEFITS = 2
+"""The first of the quantities are such that more is better; of the others less is."""
+_ROW = struct.Struct(f"<{len(Quantities._fields)}d")
+
+
+class StressLevel(msgspec.Struct, kw_only=True):
+    """The latest episodes of a group at one point of the stress grid, each a packed row of its quantities as float64.
+
+    Rows and not sketches: so quantiles and their bounds are exact and do not depend on order, and the episodes that
+    break the contract are counted by the thresholds of now.
+
+    Attributes:
+        newer, older: the rows of two generations; NaN stands for an unknown quantity. A full one becomes the older.
+    """
+
+    newer: bytearray = msgspec.field(default_factory=bytearray)
+    older: bytearray = msgspec.field(default_factory=bytearray)
+
+    def __len__(self) -> int:
+        """How many episodes it holds."""
+        return (len(self.newer) + len(self.older)) // _ROW.size
+
+    def add(self, episode: Quantities, generation: int | None) -> None:
+        """Takes in an episode that was seen to end; a generation holds at most so many, None for all.
+
+        Raises:
+            ValueError: a quantity is not finite.
+        """
+        if not all(value is None or math.isfinite(value) for value in episode):
+            message = f"expected finite numbers, got {episode}"
+            raise ValueError(message)
+        if generation is not None and len(self.newer) >= generation * _ROW.size:
+            self.older, self.newer = self.newer, bytearray()
+        self.newer += _ROW.pack(*(math.nan if value is None else value for value in episode))
+
+    def rows(self) -> npt.NDArray[np.float64]:
+        """Its episodes. Shape: (n, 5), in the order of `Quantities`; NaN where unknown."""
+        return np.frombuffer(self.older + self.newer, dtype="<f8").reshape(-1, len(Quantities._fields))
+
+
+class ReferenceEpisodes(msgspec.Struct, kw_only=True):
+    """What the reference episodes of a family came to, whatever their method and version: `auto` is taken from it.
 
     A worse version must not loosen its own contract, so a family has one of these.
     """
 
-    recovery: QuantileSketch = msgspec.field(default_factory=QuantileSketch)
-    stability: QuantileSketch = msgspec.field(default_factory=QuantileSketch)
-    safety: QuantileSketch = msgspec.field(default_factory=QuantileSketch)
-
-    def add(self, summary: EpisodeSummary) -> None:
-        """Takes in a reference episode that was seen to end."""
-        _add(self.recovery, summary.recovery_cost)
-        _add(self.stability, summary.stability_loss)
-        self.safety.add(summary.violation)
-
-    def thresholds(self, contract: FamilyContract, auto: AutoThresholds) -> ContractThresholds:
-        """The contract with `auto` resolved; None where no reference episode has the quantity yet. Source: ours."""
-        return ContractThresholds(
-            progress=contract.progress,
-            propositions=contract.propositions,
-            recovery=_resolved(contract.recovery, self.recovery, auto.recovery_floor, auto),
-            stability=_resolved(contract.stability, self.stability, auto.stability_floor, auto),
-            safety=_resolved(contract.safety, self.safety, auto.safety_floor, auto),
-        )
-
-
-class StressBin(msgspec.Struct, kw_only=True):
-    """The episodes of one group at one point of the stress grid, as sketches of what equation 8 takes quantiles of."""
-
-    episodes: int = 0
     progress: QuantileSketch = msgspec.field(default_factory=QuantileSketch)
     propositions: QuantileSketch = msgspec.field(default_factory=QuantileSketch)
     recovery: QuantileSketch = msgspec.field(default_factory=QuantileSketch)
@@ -77,23 +129,20 @@ class StressBin(msgspec.Struct, kw_only=True):
     safety: QuantileSketch = msgspec.field(default_factory=QuantileSketch)
 
     def add(self, summary: EpisodeSummary) -> None:
-        """Takes in an episode that was seen to end."""
-        self.episodes += 1
-        self.progress.add(summary.final_progress)
-        self.propositions.add(summary.final_propositions)
-        _add(self.recovery, summary.recovery_cost)
-        _add(self.stability, summary.stability_loss)
-        self.safety.add(summary.violation)
+        """Takes in a reference episode that was seen to end."""
+        for name, value in Quantities.of(summary)._asdict().items():
+            if value is not None:
+                getattr(self, name).add(value)
 
-
-class _Entries(NamedTuple):
-    """The five quantities of equations 7 and 8, of an episode or as quantiles; None where unknown."""
-
-    progress: float | None
-    propositions: float | None
-    recovery: float | None
-    stability: float | None
-    safety: float | None
+    def thresholds(self, contract: FamilyContract, auto: AutoThresholds) -> ContractThresholds:
+        """The contract with `auto` resolved; a cost has None while no reference episode has it. Source: ours."""
+        return ContractThresholds(
+            progress=_least(contract.progress, self.progress, auto),
+            propositions=_least(contract.propositions, self.propositions, auto),
+            recovery=_most(contract.recovery, self.recovery, auto.recovery_floor, auto),
+            stability=_most(contract.stability, self.stability, auto.stability_floor, auto),
+            safety=_most(contract.safety, self.safety, auto.safety_floor, auto),
+        )
 
 
 def monitor(summary: EpisodeSummary, thresholds: ContractThresholds) -> float:
@@ -103,85 +152,109 @@ def monitor(summary: EpisodeSummary, thresholds: ContractThresholds) -> float:
 
     Units: ratio. Source: equation 7.
     """
-    entries = _Entries(
-        summary.final_progress,
-        summary.final_propositions,
-        summary.recovery_cost,
-        summary.stability_loss,
-        summary.violation,
-    )
-    return min(_known(_ratios(entries, thresholds))) - 1
+    return min(ratio for ratio in Quantities.of(summary).ratios(thresholds) if ratio is not None) - 1
 
 
-def ratios(stress_bin: StressBin, thresholds: ContractThresholds, config: AggregateConfig) -> ExtensibilityRatios:
-    """r_f: the entries of a stress level, each capped; None where its quantity or threshold is unknown.
-
-    Units: ratio. Source: equation 8; the cap is ours.
-    """
-    entries = _Entries(
-        stress_bin.progress.quantile(config.alpha),
-        stress_bin.propositions.quantile(config.alpha),
-        stress_bin.recovery.quantile(1 - config.alpha),
-        stress_bin.stability.quantile(1 - config.alpha),
-        stress_bin.safety.quantile(1 - config.alpha),
-    )
-    found = _ratios(entries, thresholds)
-    return ExtensibilityRatios(
-        **{
-            name: None if ratio is None else min(ratio, config.ratio_cap)
-            for name, ratio in zip(_Entries._fields, found, strict=True)
-        }
-    )
-
-
-def margin(found: ExtensibilityRatios, smallest: int) -> float | None:
-    """M_f: the mean of the `smallest` lowest entries that are known, less 1; None where none is.
+def margin(ratios: ExtensibilityRatios, smallest: int) -> float | None:
+    """M_f: the mean of the `smallest` lowest entries, less 1; None where fewer are known.
 
     Units: ratio. Source: equation 9.
     """
-    known = sorted(_known([getattr(found, name) for name in _Entries._fields]))
-    return fmean(known[:smallest]) - 1 if known else None
+    known = sorted(ratio for ratio in msgspec.structs.astuple(ratios) if ratio is not None)
+    return fmean(known[:smallest]) - 1 if len(known) >= smallest else None
 
 
-def stress_margin(
-    stress: float, stress_bin: StressBin, thresholds: ContractThresholds, config: AggregateConfig
-) -> StressMargin:
-    """One point of the stress-response curve."""
-    found = ratios(stress_bin, thresholds, config)
-    held = margin(found, config.smallest)
-    enough = stress_bin.episodes >= config.min_episodes and held is not None
-    return StressMargin(
-        stress=stress,
-        episodes=stress_bin.episodes,
+def level_figures(level: StressLevel, thresholds: ContractThresholds, config: AggregateConfig) -> LevelFigures:
+    """What a level's episodes come to by these thresholds.
+
+    Source: equations 8 and 9; the cap, the favourable margin, the state and the share of violations are ours.
+    """
+    rows = level.rows()
+    count = len(rows)
+    if not count:
+        return LevelFigures(episodes=0, margin=None, state="insufficient", ratios=ExtensibilityRatios())
+    likely, favourable = _quantiles(rows, config.alpha)
+    ratios = _capped(likely.ratios(thresholds), config.ratio_cap)
+    held = margin(ratios, config.smallest)
+    at_best = margin(_capped(favourable.ratios(thresholds), config.ratio_cap), config.smallest)
+    violations = _violations(rows, thresholds)
+    low, high = wilson_interval(violations, count)
+    return LevelFigures(
+        episodes=count,
         margin=held,
-        state="insufficient" if not enough or held is None else "kept" if held >= 0 else "broken",
-        ratios=found,
+        state=_state(held, at_best, enough=count >= config.min_episodes),
+        ratios=ratios,
+        favourable_margin=at_best,
+        violations=violations,
+        violation_low=low,
+        violation_high=high,
+        unmeasured=tuple(name for name, ratio in msgspec.structs.asdict(ratios).items() if ratio is None),
     )
 
 
-def _ratios(entries: _Entries, thresholds: ContractThresholds) -> list[float | None]:
-    benefits = ((entries.progress, thresholds.progress), (entries.propositions, thresholds.propositions))
-    costs = (
-        (entries.recovery, thresholds.recovery),
-        (entries.stability, thresholds.stability),
-        (entries.safety, thresholds.safety),
+def _state(held: float | None, at_best: float | None, *, enough: bool) -> LevelState:
+    if not enough or held is None or at_best is None:
+        return "insufficient"
+    if held >= 0:
+        return "kept"
+    return "broken" if at_best < 0 else "undecided"
+
+
+def _quantiles(rows: npt.NDArray[np.float64], alpha: float) -> tuple[Quantities, Quantities]:
+    """Of each quantity the quantile of equation 8, and the most favourable that so many values of it allow."""
+    ordered = np.sort(rows, axis=0)  # NaN last
+    likely: list[float | None] = []
+    favourable: list[float | None] = []
+    for place, (column, count) in enumerate(zip(ordered.T, (~np.isnan(rows)).sum(axis=0).tolist(), strict=True)):
+        if not count:
+            likely.append(None)
+            favourable.append(None)
+            continue
+        best = favourable_rank(count, 1 - alpha)
+        if place < BENEFITS:
+            likely.append(float(column[rank_position(count, alpha) - 1]))
+            favourable.append(float(column[count - best]) if best else 1.0)
+        else:
+            likely.append(float(column[rank_position(count, 1 - alpha) - 1]))
+            favourable.append(float(column[best - 1]) if best else 0.0)
+    return Quantities(*likely), Quantities(*favourable)
+
+
+def _violations(rows: npt.NDArray[np.float64], thresholds: ContractThresholds) -> int:
+    """How many of the episodes have a monitor below 0."""
+    least = np.array([thresholds.progress, thresholds.propositions])
+    costs = (thresholds.recovery, thresholds.stability, thresholds.safety)
+    most = np.array([math.nan if cost is None else cost for cost in costs])
+    # Nothing is below or above NaN: what is not known violates nothing.
+    short = rows[:, :BENEFITS] / least < 1
+    dear = most / (rows[:, BENEFITS:] + EPSILON) < 1
+    return int((short.any(axis=1) | dear.any(axis=1)).sum())
+
+
+def _capped(ratios: Quantities, cap: float) -> ExtensibilityRatios:
+    return ExtensibilityRatios(
+        **{name: None if ratio is None else min(ratio, cap) for name, ratio in ratios._asdict().items()}
     )
-    return [
-        *(None if value is None else value / least for value, least in benefits),
-        *(None if value is None or most is None else most / (value + EPSILON) for value, most in costs),
-    ]
 
 
-def _known(values: list[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
+def _benefit(value: float | None, least: float) -> float | None:
+    return None if value is None else value / least
 
 
-def _add(sketch: QuantileSketch, value: float | None) -> None:
-    if value is not None:
-        sketch.add(value)
+def _cost(value: float | None, most: float | None) -> float | None:
+    return None if value is None or most is None else most / (value + EPSILON)
 
 
-def _resolved(threshold: Threshold, costs: QuantileSketch, floor: float, auto: AutoThresholds) -> float | None:
+def _least(threshold: Threshold, benefits: QuantileSketch, auto: AutoThresholds) -> float:
+    if threshold != "auto":
+        return threshold
+    usual = benefits.quantile(auto.benefit_rank)
+    if usual is None:
+        return auto.benefit_most
+    return max(auto.benefit_floor, min(auto.benefit_most, auto.benefit_factor * usual))
+
+
+def _most(threshold: Threshold, costs: QuantileSketch, floor: float, auto: AutoThresholds) -> float | None:
     if threshold != "auto":
         return threshold
     usual = costs.quantile(auto.rank)

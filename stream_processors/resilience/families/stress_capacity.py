@@ -1,32 +1,34 @@
-"""Up to which stress a family, method and version holds (equation 10), and whether the live stress is beyond it.
+"""Up to which stress a family, method and version holds (equation 10).
 
 Stress comes from outside (the episode's own severity and perturbation), or, where a family's contract lists versions
 under `evolution`, from the agent itself: the paper treats both alike, how is ours. `stress_place` says under which
-stress an episode ran, and to which group of its family it belongs.
+stress an episode ran, and to which group of its family it belongs. Stress that nobody declared is at no point of the
+grid.
 
-An example: the margin falls from 0.5 to 0.1 and -0.3 as stress rises. The largest stress with a margin that is not
-negative is 0.2, and the smallest with a negative one is 0.4; a bin with too few episodes decides nothing:
+An example: the margin falls from 0.5 to 0.1 and -0.3 as stress rises, and the last level has too few episodes to decide
+anything. The largest stress with a margin that is not negative is 0.2, and all below it hold; 0.4 is the smallest
+with a negative margin, and the largest that can say anything:
 
 >>> from springback.stream_processors.resilience.readings import ExtensibilityRatios
 >>> margins = [(0.0, 0.5, "kept"), (0.2, 0.1, "kept"), (0.4, -0.3, "broken"), (0.6, 2.0, "insufficient")]
->>> unknown = ExtensibilityRatios()
 >>> curve = [
-...     StressMargin(stress=stress, episodes=5, margin=margin, state=state, ratios=unknown)
+...     StressMargin(stress=stress, episodes=5, margin=margin, state=state, ratios=ExtensibilityRatios())
 ...     for stress, margin, state in margins
 ... ]
 >>> stress_capacity(curve)
-StressCapacity(capacity=0.2, flag='ok', first_breach=0.4)
->>> beyond_capacity(0.4, curve, stress_capacity(curve)), beyond_capacity(0.6, curve, stress_capacity(curve))
-(True, None)
+StressCapacity(capacity=0.2, flag='ok', dependable=0.2, tested_up_to=0.4, first_breach=0.4)
+
+With the first two levels alone the capacity is at least 0.2, and open: nothing above was tested.
+
+>>> stress_capacity(curve[:2])
+StressCapacity(capacity=0.2, flag='open', dependable=0.2, tested_up_to=0.2, first_breach=None)
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
-import msgspec
-
 from springback.stream_processors.resilience.families.contract_config import FamilyContract
-from springback.stream_processors.resilience.quantiles import quantile
 from springback.stream_processors.resilience.readings import CapacityFlag, EpisodeTraits, StressMargin
 
 EVOLUTION = "evolution"
@@ -35,41 +37,13 @@ PairRole = Literal["reference", "perturbed", "neither"]
 
 
 class StressCapacity(NamedTuple):
-    """What a stress-response curve shows; see `FamilyReading` for the three fields."""
+    """What a stress-response curve shows; see `FamilyReading` for the fields."""
 
     capacity: float | None
     flag: CapacityFlag
+    dependable: float | None
+    tested_up_to: float | None
     first_breach: float | None
-
-
-class BreachState(msgspec.Struct, kw_only=True):
-    """Whether the live stress is beyond what the group withstands, with hysteresis (ours).
-
-    Attributes:
-        active: whether a breach is on.
-        streak: evaluations in a row that say otherwise than `active`.
-        beginnings: how many breaches have begun.
-    """
-
-    active: bool = False
-    streak: int = 0
-    beginnings: int = 0
-
-    def advance(self, beyond: bool, needed: int) -> bool:
-        """Takes in an evaluation, and says whether it begins or ends a breach: `needed` in a row do."""
-        self.streak = self.streak + 1 if beyond != self.active else 0
-        if self.streak < needed:
-            return False
-        self.active, self.streak = beyond, 0
-        self.beginnings += beyond
-        return True
-
-    def end(self) -> bool:
-        """Ends a breach, since nothing runs any more, and says whether there was one."""
-        if not self.active:
-            return False
-        self.active, self.streak = False, 0
-        return True
 
 
 def nearest_point(stress: float, grid: Sequence[float]) -> float:
@@ -82,33 +56,27 @@ def nearest_point(stress: float, grid: Sequence[float]) -> float:
 
 
 def stress_capacity(curve: Iterable[StressMargin]) -> StressCapacity:
-    """lambda*_f: the largest stress of a sufficient bin whose margin is not negative; 0 where none is.
+    """lambda*_f: the largest stress of a sufficient level whose margin is not negative; 0 where none is.
 
-    Source: equation 10; the flag, the first breach and what is sufficient are ours.
+    Beside it `dependable`, the largest stress up to which every sufficient level is kept: where a curve is not
+    monotone, a level that holds by itself does not make up for a lower one that does not. None where the lowest
+    sufficient level is not kept.
+
+    Source: equation 10; the flag, what is dependable, tested, sufficient, and the first breach are ours.
     """
-    deciding = [(point.stress, point.margin) for point in curve if point.sufficient and point.margin is not None]
+    deciding = sorted((p for p in curve if p.sufficient and p.margin is not None), key=lambda point: point.stress)
     if not deciding:
-        return StressCapacity(None, "insufficient", None)
-    held = [stress for stress, margin in deciding if margin >= 0]
-    broken = [stress for stress, margin in deciding if margin < 0]
-    return StressCapacity(max(held, default=0.0), "ok" if held else "none", min(broken, default=None))
-
-
-def live_stress(stresses: Sequence[float], rank: float) -> float | None:
-    """lambda_now: the quantile of stress over the active episodes; None without one. Source: ours."""
-    return quantile(stresses, rank) if stresses else None
-
-
-def beyond_capacity(live: float, curve: Sequence[StressMargin], capacity: StressCapacity) -> bool | None:
-    """Whether the live stress is above the capacity, or in a bin with a negative margin.
-
-    None where that bin, or every bin, has too few episodes to say. Source: ours.
-    """
-    nearest = nearest_point(live, [point.stress for point in curve])
-    point = next(point for point in curve if point.stress == nearest)
-    if capacity.capacity is None or not point.sufficient or point.margin is None:
-        return None
-    return live > capacity.capacity or point.margin < 0
+        return StressCapacity(None, "insufficient", None, None, None)
+    kept = [point.stress for point in deciding if point.state == "kept"]
+    unbroken = [point.stress for point in takewhile(lambda point: point.state == "kept", deciding)]
+    capacity, tested = max(kept, default=0.0), deciding[-1].stress
+    return StressCapacity(
+        capacity=capacity,
+        flag="none" if not kept else "open" if capacity == tested < 1 else "ok",
+        dependable=max(unbroken, default=None),
+        tested_up_to=tested,
+        first_breach=min((point.stress for point in deciding if point.state != "kept"), default=None),
+    )
 
 
 class StressPlace(NamedTuple):
@@ -155,5 +123,6 @@ def stress_place(
     role = "reference" if traits.reference else "perturbed" if perturbed else "neither"
     announced = traits.magnitude or traits.stress or 0.0
     magnitude = announced if realised_magnitude is None else realised_magnitude
-    stress = traits.declared_stress
-    return StressPlace(traits.method, traits.version, stress, role, magnitude, traits.perturbation or "none")
+    return StressPlace(
+        traits.method, traits.version, traits.declared_stress, role, magnitude, traits.perturbation or "none"
+    )

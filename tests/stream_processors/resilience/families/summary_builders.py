@@ -66,6 +66,7 @@ def random_events(seed: int, episodes: int = 60, families: int = 2) -> list[Fami
     for number in range(episodes):
         reference = bool(rng.random() < 0.4)
         stress = 0.0 if reference else float(rng.choice([0.2, 0.4, 0.7, 1.0]))
+        declared = bool(rng.random() < 0.8)
         start_s = START_S + float(rng.uniform(0, 500))
         traits: dict[str, Any] = {
             "family": f"family-{rng.integers(families)}",
@@ -73,7 +74,7 @@ def random_events(seed: int, episodes: int = 60, families: int = 2) -> list[Fami
             "method": str(rng.choice(["plan", "react"])),
             "version": str(rng.choice(["1", "2"])),
             "reference": reference,
-            "stress": stress,
+            "stress": stress if declared else None,
             "magnitude": 0.0 if rng.random() < 0.3 else 2 * stress,
             "perturbation": "none" if reference else str(rng.choice(["physical", "semantic", "none"])),
             "attack": str(rng.choice(["none", "physical", "model"])),
@@ -92,6 +93,9 @@ def random_events(seed: int, episodes: int = 60, families: int = 2) -> list[Fami
                 violation=float(rng.poisson(6 * stress)),
                 ended_s=start_s + float(rng.uniform(1, 120)),
                 navigation=random_navigation(rng) if rng.random() < 0.8 else None,
+                provisional=bool(rng.random() < 0.1),
+                bound_references=None if rng.random() < 0.5 else number,
+                bound_references_needed=20,
                 **traits,
             )
         )

@@ -48,8 +48,14 @@ def test_a_default_contract_from_the_environment() -> None:
     [
         ("[resilience.aggregate.default]\nrecovery = 0", 'recovery is 0.0, expected a number above 0, or "auto"'),
         ("[resilience.aggregate.default]\nrecovery = 'none'", "recovery"),
-        ("[resilience.aggregate.default]\nprogress = 'auto'", "progress"),
-        ("[resilience.aggregate.default]\nprogress = 0", "progress is 0.0, expected a number above 0"),
+        ("[resilience.aggregate.default]\nprogress = 0", "progress is 0.0, expected a number above 0 and at most 1"),
+        ("[resilience.aggregate.default]\nprogress = 1.1", "progress is 1.1, expected a number above 0 and at most 1"),
+        (
+            "[resilience.aggregate.auto]\nbenefit_most = 0.01",
+            "benefit_most is 0.01, expected 0.05 .benefit_floor. to 1",
+        ),
+        ("[resilience.aggregate]\nhold_s = -1", "hold_s is -1.0, expected seconds, 0 or more"),
+        ("[resilience.aggregate]\nlevel_generation = 3", "level_generation is 3, expected at least min_episodes .5."),
         ("[resilience.aggregate.default]\nevolution = ['1']", "evolution is .*two or more different versions"),
         ("[resilience.aggregate.default]\nevolution = ['1', '1']", "evolution is .*two or more different versions"),
         ("[resilience.aggregate.default]\ncolour = 1", "unknown field `colour`"),
@@ -64,3 +70,34 @@ def test_a_default_contract_from_the_environment() -> None:
 def test_what_cannot_be_meant(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         aggregate_of(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        # One entry at 0, the other at the cap: (0 + 2)/2 - 1 = 0, which is not below 0.
+        (
+            "ratio_cap = 2",
+            r"everything fails would keep its contract, \(0 \+ 1 \* 2\) / 2 - 1 .* below 2, or a smaller",
+        ),
+        # What the defaults were: (0 + 2 * 10)/3 - 1 = 5.7.
+        ("ratio_cap = 10\nsmallest = 3", r"\(0 \+ 2 \* 10\) / 3 - 1 .* below 1.5"),
+        ("ratio_cap = 1.5\nsmallest = 3", r"below 1.5"),
+        ("ratio_cap = 0.9", "ratio_cap is 0.9, expected a number from 1 on"),
+        ("ratio_cap = inf\nsmallest = 1", "ratio_cap is inf, expected a number from 1 on"),
+        ("smallest = 6", "smallest is 6, expected at most 5"),
+        # All of one episode are bad with 10 %, of three at alpha = 0.5 with 12.5 %.
+        ("min_episodes = 1", "min_episodes is 1 with alpha 0.1: so few episodes cannot show .* chance with 0.1"),
+        ("min_episodes = 4\nalpha = 0.5", "bad by chance with 0.062"),
+    ],
+)
+def test_settings_by_which_a_total_failure_would_pass_are_refused(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        aggregate_of(tmp_path, f"[resilience.aggregate]\n{text}")
+
+
+@pytest.mark.parametrize(
+    "text", ["ratio_cap = 1.99", "ratio_cap = 1.49\nsmallest = 3", "ratio_cap = 100\nsmallest = 1", "min_episodes = 2"]
+)
+def test_settings_on_the_right_side_of_the_boundary_are_taken(tmp_path: Path, text: str) -> None:
+    aggregate_of(tmp_path, f"[resilience.aggregate]\n{text}")

@@ -1,8 +1,13 @@
-"""Equations 7 to 9 worked by hand."""
+"""Equations 7 to 9 worked by hand, and which state a level is in."""
 
+import math
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from springback.stream_processors.resilience.families.contract_config import (
     AggregateConfig,
@@ -10,18 +15,26 @@ from springback.stream_processors.resilience.families.contract_config import (
     FamilyContract,
 )
 from springback.stream_processors.resilience.families.operational_margin import (
-    ReferenceCosts,
-    StressBin,
+    Quantities,
+    ReferenceEpisodes,
+    StressLevel,
+    level_figures,
     margin,
     monitor,
-    ratios,
-    stress_margin,
 )
-from springback.stream_processors.resilience.readings import ContractThresholds, ExtensibilityRatios
+from springback.stream_processors.resilience.readings import ContractThresholds, EpisodeSummary, ExtensibilityRatios
+from tests.stream_processors.random_episodes import by_seed, seeds
 from tests.stream_processors.resilience.families.summary_builders import summary_of
 
 CONFIG = AggregateConfig()
 THRESHOLDS = ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, stability=4.0, safety=5.0)
+
+
+def level_of(*summaries: EpisodeSummary, generation: int | None = None) -> StressLevel:
+    found = StressLevel()
+    for summary in summaries:
+        found.add(Quantities.of(summary), generation)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -49,89 +62,229 @@ THRESHOLDS = ContractThresholds(progress=0.5, propositions=0.5, recovery=10.0, s
 def test_monitor(fields: dict[str, Any], expected: float) -> None:
     summary = summary_of(**{"stability_loss": 2.0, "violation": 2.0, **fields})
     assert monitor(summary, THRESHOLDS) == pytest.approx(expected, abs=1e-8)
+    # One episode is counted as violating exactly where its monitor is below 0.
+    assert level_figures(level_of(summary), THRESHOLDS, CONFIG).violations == (expected < 0)
 
 
 def test_monitor_leaves_out_what_has_no_threshold_yet() -> None:
     unknown = ContractThresholds(progress=0.5, propositions=0.5, recovery=None, stability=None, safety=None)
-    assert monitor(summary_of(recovery_cost=1e9, stability_loss=1e9, violation=1e9), unknown) == 1.0
+    dear = summary_of(recovery_cost=1e9, stability_loss=1e9, violation=1e9)
+    assert monitor(dear, unknown) == 1.0
+    assert level_figures(level_of(dear), unknown, CONFIG).violations == 0
 
 
-def bin_of_ten() -> StressBin:
+def level_of_ten() -> StressLevel:
     """Progress 0.1 … 1.0, propositions 1, recovery 1 … 10, stability 0.5 … 5, no violation."""
-    found = StressBin()
-    for i in range(1, 11):
-        found.add(
+    return level_of(
+        *(
             summary_of(final_progress=i / 10, final_propositions=1.0, recovery_cost=float(i), stability_loss=i / 2)
+            for i in range(1, 11)
         )
-    return found
+    )
 
 
-def test_ratios_and_margin() -> None:
+def test_ratios_margin_and_favourable_margin() -> None:
     # Ten values: the smallest whose rank reaches 0.1 is the first, 0.9 the ninth.
-    # r = [0.1/0.5, 1/0.5, 10/9, 4/4.5, 5/(0 + eps) -> capped at 10] = [0.2, 2, 1.1111, 0.8889, 10]
-    found = ratios(bin_of_ten(), THRESHOLDS, CONFIG)
-    assert found.progress == pytest.approx(0.2)
-    assert found.propositions == pytest.approx(2.0)
-    assert found.recovery == pytest.approx(10 / 9)
-    assert found.stability == pytest.approx(4 / 4.5)
-    assert found.safety == 10.0
-    # M = (0.2 + 0.8889 + 1.1111)/3 - 1 = 2.2/3 - 1
-    assert margin(found, 3) == pytest.approx(2.2 / 3 - 1)
-    point = stress_margin(0.4, bin_of_ten(), THRESHOLDS, CONFIG)
-    assert (point.stress, point.episodes, point.sufficient) == (0.4, 10, True)
-    assert (point.margin, point.ratios) == (margin(found, 3), found)
+    # r = [0.1/0.5, 1/0.5 -> 1.5, 10/9, 4/4.5, 5/(0 + eps) -> 1.5] = [0.2, 1.5, 1.1111, 0.8889, 1.5]
+    found = level_figures(level_of_ten(), THRESHOLDS, CONFIG)
+    assert found.ratios.progress == pytest.approx(0.2)
+    assert found.ratios.propositions == 1.5
+    assert found.ratios.recovery == pytest.approx(10 / 9)
+    assert found.ratios.stability == pytest.approx(4 / 4.5)
+    assert found.ratios.safety == 1.5
+    # M = (0.2 + 0.8889)/2 - 1
+    assert found.margin == pytest.approx((0.2 + 4 / 4.5) / 2 - 1)
+    # P(Bin(10, 0.9) >= 7) = 0.987 and >= 8 is 0.930, so k = 7: the seventh cost, and of progress the seventh from
+    # above, which is 0.4. Entries 0.4/0.5 = 0.8 and 4/3.5 = 1.143: M+ = (0.8 + 1.143)/2 - 1 = -0.029.
+    assert found.favourable_margin == pytest.approx((0.8 + 4 / 3.5) / 2 - 1)
+    assert (found.episodes, found.state, found.unmeasured) == (10, "broken", ())
+    # Progress 0.1 … 0.4 is too little; stability 4, 4.5 and 5 too much (4 of 4 is, with epsilon, a hair over): 4 + 3.
+    assert found.violations == 7
+    assert found.violation_share == pytest.approx(0.7)
 
 
-def test_the_margin_takes_what_is_known() -> None:
-    # (0.5 + 0.8)/2 - 1: two are known, fewer than K.
-    assert margin(ExtensibilityRatios(progress=0.8, propositions=0.5), 3) == pytest.approx(-0.35)
-    assert margin(ExtensibilityRatios(), 3) is None
-    # Exactly on the boundary: (1 + 1 + 1)/3 - 1.
-    assert margin(ExtensibilityRatios(progress=1.0, propositions=1.0, safety=1.0, recovery=7.0), 3) == 0.0
+def test_the_margin_needs_k_entries() -> None:
+    assert margin(ExtensibilityRatios(progress=0.8, propositions=0.5), 2) == pytest.approx(-0.35)
+    assert margin(ExtensibilityRatios(progress=0.8, propositions=0.5), 3) is None
+    assert margin(ExtensibilityRatios(), 1) is None
+    # Exactly on the boundary: (1 + 1)/2 - 1.
+    assert margin(ExtensibilityRatios(progress=1.0, propositions=1.0, safety=1.5), 2) == 0.0
 
 
-def test_unscored_episodes_count_but_have_no_costs() -> None:
-    found = StressBin()
+def test_what_is_not_measured_is_left_out_and_named() -> None:
+    level = level_of(*[summary_of(recovery_cost=None, stability_loss=None)] * 5)
+    found = level_figures(level, THRESHOLDS, CONFIG)
+    assert found.unmeasured == ("recovery", "stability")
+    assert (found.ratios.recovery, found.ratios.stability) == (None, None)
+    assert (found.state, found.margin) == ("kept", 0.5)
+    # With K = 4 the three entries that are known are too few.
+    few = level_figures(level, THRESHOLDS, msgspec.structs.replace(CONFIG, smallest=4, ratio_cap=1.2))
+    assert (few.state, few.margin, few.favourable_margin) == ("insufficient", None, None)
+
+
+def test_an_empty_level_says_nothing() -> None:
+    found = level_figures(StressLevel(), THRESHOLDS, CONFIG)
+    assert (found.episodes, found.margin, found.state, found.ratios) == (0, None, "insufficient", ExtensibilityRatios())
+    assert (found.violation_low, found.violation_high, found.violation_share) == (None, None, None)
+
+
+@pytest.mark.parametrize(("episodes", "state"), [(4, "insufficient"), (5, "kept")])
+def test_sufficient_from_the_least_number_on(episodes: int, state: str) -> None:
+    assert level_figures(level_of(*[summary_of()] * episodes), THRESHOLDS, CONFIG).state == state
+
+
+@pytest.mark.parametrize(
+    ("bad", "episodes", "state"),
+    [
+        # Five episodes: M takes the worst. M+ takes the third: three bad ones are needed for *broken*.
+        (0, 5, "kept"),
+        (1, 5, "undecided"),
+        (2, 5, "undecided"),
+        (3, 5, "broken"),
+        # Twenty: M takes the second worst (0.1 * 20), M+ the fifth (k = 16).
+        (1, 20, "kept"),
+        (2, 20, "undecided"),
+        (4, 20, "undecided"),
+        (5, 20, "broken"),
+    ],
+)
+def test_one_bad_run_breaks_no_level(bad: int, episodes: int, state: str) -> None:
+    runs = [summary_of(final_progress=0.0, final_propositions=0.0)] * bad + [summary_of()] * (episodes - bad)
+    assert level_figures(level_of(*runs), THRESHOLDS, CONFIG).state == state
+
+
+def test_situation_1_every_disturbed_episode_cut_at_step_2_breaks_its_level() -> None:
+    # Progress and propositions 0, no cost as nothing was left to recover: with K = 3 of entries up to 10 the margin was
+    # (0 + 0 + 10)/3 - 1 = 2.33, "kept". Now (0 + 0)/2 - 1 = -1.
+    cut = summary_of(outcome="failure", steps=2, final_progress=0.0, final_propositions=0.0, recovery_cost=0.0)
+    found = level_figures(level_of(*[cut] * 10), THRESHOLDS, CONFIG)
+    assert (found.margin, found.favourable_margin, found.state) == (-1.0, -1.0, "broken")
+    assert found.violations == 10
+
+
+def test_situation_1_six_of_ten_that_break_their_contract_break_their_level() -> None:
+    # As BabyAI at stress 1: six of ten reach nothing, the others all; none costs anything.
+    nothing = summary_of(outcome="timeout", final_progress=0.3, final_propositions=0.0)
+    found = level_figures(level_of(*[nothing] * 6, *[summary_of()] * 4), THRESHOLDS, CONFIG)
+    # Both quantiles are those of the failures, M+ too (k = 7, the fourth worst): 0.3/0.5 and 0: (0.6 + 0)/2 - 1 = -0.7.
+    assert found.margin == pytest.approx(-0.7)
+    assert (found.state, found.violations) == ("broken", 6)
+
+
+accepted = st.builds(
+    lambda smallest, nearness, alpha, episodes: (
+        smallest,
+        1 + nearness * ((smallest / (smallest - 1) if smallest > 1 else 20) - 1),
+        alpha,
+        episodes,
+    ),
+    st.integers(1, 5),
+    st.floats(0, 1),
+    st.floats(0.001, 0.999),
+    st.integers(1, 40),
+)
+
+
+@given(
+    accepted,
+    st.floats(0, 1),
+    st.floats(1e-6, 1),
+    st.sampled_from(["auto", 1e-3, 8.0, 1e6]),
+    st.integers(0, 60),
+)
+def test_total_failure_breaks_every_level_whatever_the_settings(
+    settings: tuple[int, float, float, int], progress: float, least: float, most: Any, more: int
+) -> None:
+    smallest, cap, alpha, episodes = settings
+    try:
+        config = AggregateConfig(
+            smallest=smallest, ratio_cap=cap, alpha=alpha, min_episodes=episodes, level_generation=None
+        )
+    except ValueError:
+        assume(False)
+        raise
+    contract = FamilyContract(progress=least, propositions=least, recovery=most, stability=most, safety=most)
+    references = ReferenceEpisodes()
     for _ in range(5):
-        found.add(summary_of(recovery_cost=None, stability_loss=None))
-    point = stress_margin(0.0, found, THRESHOLDS, CONFIG)
-    assert (point.episodes, point.sufficient) == (5, True)
-    assert (point.ratios.recovery, point.ratios.stability) == (None, None)
-    assert point.margin == pytest.approx((2 + 2 + 10) / 3 - 1)
+        references.add(summary_of(reference=True))
+    # Nothing was reached, some way may have been gone, and what failed at once has cost nothing.
+    failed = summary_of(outcome="failure", final_progress=progress, final_propositions=0.0, stability_loss=0.0)
+    found = level_figures(level_of(*[failed] * (episodes + more)), references.thresholds(contract, config.auto), config)
+    assert found.state == "broken"
+    assert found.violations == found.episodes
 
 
-def test_an_empty_bin_has_no_margin() -> None:
-    point = stress_margin(0.2, StressBin(), THRESHOLDS, CONFIG)
-    assert (point.episodes, point.margin, point.sufficient, point.ratios) == (0, None, False, ExtensibilityRatios())
+@by_seed(30)
+@given(seeds)
+def test_the_order_of_episodes_changes_nothing_and_violations_are_monitors_below_0(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    summaries = [
+        summary_of(
+            final_progress=float(rng.beta(4, 1)),
+            final_propositions=float(rng.integers(0, 3)) / 2,
+            recovery_cost=None if rng.random() < 0.2 else float(rng.exponential(6)),
+            stability_loss=None if rng.random() < 0.2 else float(rng.gamma(4)),
+            violation=float(rng.poisson(3)),
+        )
+        for _ in range(int(rng.integers(1, 60)))
+    ]
+    found = level_figures(level_of(*summaries), THRESHOLDS, CONFIG)
+    shuffled = [summaries[i] for i in rng.permutation(len(summaries))]
+    assert level_figures(level_of(*shuffled), THRESHOLDS, CONFIG) == found
+    assert found.violations == sum(monitor(summary, THRESHOLDS) < 0 for summary in summaries)
+    assert found.margin is not None
+    assert found.favourable_margin is not None
+    assert found.margin <= found.favourable_margin
 
 
-@pytest.mark.parametrize(("episodes", "sufficient"), [(4, False), (5, True)])
-def test_sufficient_from_the_least_number_on(episodes: int, sufficient: bool) -> None:
-    found = StressBin()
-    for _ in range(episodes):
-        found.add(summary_of())
-    assert stress_margin(0.0, found, THRESHOLDS, CONFIG).sufficient is sufficient
+def test_a_level_keeps_its_latest_two_generations() -> None:
+    level = level_of(*(summary_of(recovery_cost=float(i)) for i in range(25)), generation=10)
+    # Ten, ten, and then five after the first ten have gone.
+    assert level.rows()[:, 2].tolist() == [float(i) for i in range(10, 25)]
+    assert len(level) == 15
+    assert len(level_of(*[summary_of()] * 25)) == 25
 
 
-def test_auto_thresholds() -> None:
-    costs = ReferenceCosts()
+def test_what_is_not_finite_enters_no_level() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        level_of(summary_of(recovery_cost=math.inf))
+
+
+def test_auto_thresholds_of_costs() -> None:
+    references = ReferenceEpisodes()
     auto = FamilyContract()
-    nothing = costs.thresholds(auto, AutoThresholds())
+    nothing = references.thresholds(auto, AutoThresholds())
     assert (nothing.recovery, nothing.stability, nothing.safety) == (None, None, None)
-    costs.add(summary_of(recovery_cost=None, stability_loss=None, violation=1.0))
-    only_safety = costs.thresholds(auto, AutoThresholds())
+    references.add(summary_of(recovery_cost=None, stability_loss=None, violation=1.0))
+    only_safety = references.thresholds(auto, AutoThresholds())
     # 2 * 1 is below the floor.
     assert (only_safety.recovery, only_safety.stability, only_safety.safety) == (None, None, 5.0)
     for i in range(1, 21):
-        costs.add(summary_of(recovery_cost=float(i), stability_loss=i / 10, violation=float(i)))
-    found = costs.thresholds(auto, AutoThresholds())
+        references.add(summary_of(recovery_cost=float(i), stability_loss=i / 10, violation=float(i)))
+    found = references.thresholds(auto, AutoThresholds())
     # 20 values: the 0.95 quantile is the 19th. Of violations there are 21, 0.95 * 21 = 19.95: the 20th, which is 19.
     assert (found.recovery, found.stability, found.safety) == (38.0, 2 * 1.9, 38.0)
-    assert costs.thresholds(FamilyContract(recovery=3.0, progress=0.9), AutoThresholds()).recovery == 3.0
+    assert references.thresholds(FamilyContract(recovery=3.0), AutoThresholds()).recovery == 3.0
+
+
+def test_auto_thresholds_of_benefits() -> None:
+    def least(*values: float) -> float:
+        references = ReferenceEpisodes()
+        for value in values:
+            references.add(summary_of(final_progress=value, final_propositions=1.0))
+        return references.thresholds(FamilyContract(), AutoThresholds()).progress
+
+    assert least() == 0.5  # nothing is known yet: no less than what any family is held to at most
+    assert least(*[1.0] * 20) == 0.5  # 0.9 * 1 is above the most
+    # Twenty values: the 0.1 quantile is the second, 0.4: 0.9 * 0.4.
+    assert least(0.1, 0.4, *[0.8] * 18) == pytest.approx(0.36)
+    assert least(0.0, 0.0, *[0.8] * 18) == 0.05  # the floor: a contract is not content with nothing
+    fixed = ReferenceEpisodes().thresholds(FamilyContract(progress=0.9), AutoThresholds())
+    assert (fixed.progress, fixed.propositions) == (0.9, 0.5)
 
 
 def test_clean_references_leave_the_floors() -> None:
-    costs = ReferenceCosts()
-    costs.add(summary_of(recovery_cost=0.0, stability_loss=0.0))
-    found = costs.thresholds(FamilyContract(), AutoThresholds())
-    assert (found.recovery, found.stability, found.safety) == (10.0, 1e-6, 5.0)
+    references = ReferenceEpisodes()
+    references.add(summary_of(recovery_cost=0.0, stability_loss=0.0))
+    found = references.thresholds(FamilyContract(), AutoThresholds())
+    assert (found.recovery, found.stability, found.safety) == (5.0, 1e-6, 5.0)

@@ -8,8 +8,10 @@ import gzip
 import json
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from scipy import stats  # type: ignore[import-untyped]
 
 from springback.producers.recordings.step_frames import read_frames
 from springback.stream_processors.offline.evaluation import evaluate_frames
@@ -31,39 +33,59 @@ def sim_nav_depth() -> list[EpisodeSummary]:
 @pytest.fixture(scope="module")
 def lab_pointnav() -> list[EpisodeSummary]:
     frames = [found.frame for found in read_frames([DATA / "habitat_lab_pointnav.frames.jsonl.gz"])]
-    return evaluate_frames(frames, CONFIG).summaries
+    # Eight references teach it: whatever they come to is provisional, but what it comes to is the point here.
+    return [msgspec.structs.replace(found, provisional=False) for found in evaluate_frames(frames, CONFIG).summaries]
 
 
 def by_rank(values: Any, rank: float) -> float:
     return float(np.quantile(np.asarray(values, dtype=float), rank, method="inverted_cdf"))
 
 
-def batch_margins(summaries: list[EpisodeSummary]) -> list[float]:
-    """M_f at each stress of the grid, with the default contract."""
+def batch_margins(summaries: list[EpisodeSummary]) -> dict[float, tuple[float, float, int]]:
+    """By stress level M_f, M_f at best and the number of episodes that break the default contract, by numpy."""
     names = ("final_progress", "final_propositions", "recovery_cost", "stability_loss", "violation")
     values = np.array([[getattr(summary, name) for name in names] for summary in summaries], dtype=float)
     clean = np.array([summary.traits.reference for summary in summaries])
-    stress = np.round(np.array([summary.traits.stress for summary in summaries]) * 5) / 5
-    most = [max(f, 2 * by_rank(values[clean, i], 0.95)) for i, f in ((2, 10.0), (3, 1e-6), (4, 5.0))]
-    margins = []
+    stress = np.round(np.array([summary.traits.declared_stress for summary in summaries], dtype=float) * 5) / 5
+    least = [max(0.05, min(0.5, 0.9 * by_rank(values[clean, i], 0.1))) for i in (0, 1)]
+    most = [max(f, 2 * by_rank(values[clean, i], 0.95)) for i, f in ((2, 5.0), (3, 1e-6), (4, 5.0))]
+
+    def margin(entries: list[float]) -> float:
+        return float(np.mean(np.sort(np.minimum(entries, 1.5))[:2]) - 1)
+
+    found = {}
     for point in np.unique(stress):
-        inside = values[stress == point]
-        entries = [by_rank(inside[:, i], 0.1) / 0.5 for i in (0, 1)]
-        entries += [tau / (by_rank(inside[:, i], 0.9) + 1e-9) for i, tau in zip((2, 3, 4), most, strict=True)]
-        margins.append(float(np.mean(np.sort(np.minimum(entries, 10.0))[:3]) - 1))
-    return margins
+        inside = np.sort(values[stress == point], axis=0)
+        count = len(inside)
+        sure = max(k for k in range(1, count + 1) if stats.binom.sf(k - 1, count, 0.9) >= 0.95)
+        likely = [by_rank(inside[:, i], 0.1) / tau for i, tau in enumerate(least)]
+        likely += [tau / (by_rank(inside[:, i], 0.9) + 1e-9) for i, tau in enumerate(most, start=2)]
+        best = [inside[-sure, i] / tau for i, tau in enumerate(least)]
+        best += [tau / (inside[sure - 1, i] + 1e-9) for i, tau in enumerate(most, start=2)]
+        broken = (values[:, :2] < least).any(axis=1) | (values[:, 2:] + 1e-9 > most).any(axis=1)
+        found[float(point)] = margin(likely), margin(best), int(broken[stress == point].sum())
+    return found
 
 
-@pytest.mark.parametrize(
-    ("name", "capacity", "first_breach"), [("sim_nav_depth", 0.2, 0.4), ("lab_pointnav", 0.4, 0.6)]
-)
-def test_the_curve_of_a_recording(
-    name: str, capacity: float, first_breach: float, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize("name", ["sim_nav_depth", "lab_pointnav"])
+def test_the_curve_of_a_recording(name: str, request: pytest.FixtureRequest) -> None:
     summaries: list[EpisodeSummary] = request.getfixturevalue(name)
     (found,) = aggregate(summaries, CONFIG.aggregate)
-    margins = [point.margin for point in found.margins]
     expected = batch_margins(summaries)
-    assert margins == pytest.approx(expected, abs=1e-9)
-    assert expected[1:] == sorted(expected[1:], reverse=True)
-    assert (found.capacity, found.capacity_flag, found.first_breach) == (capacity, "ok", first_breach)
+    for point in found.margins:
+        margin, at_best, violations = expected[point.stress]
+        assert point.margin == pytest.approx(margin, abs=1e-9)
+        assert point.favourable_margin == pytest.approx(at_best, abs=1e-9)
+        assert point.violations == violations
+        assert point.state == ("kept" if margin >= 0 else "broken" if at_best < 0 else "undecided")
+    kept = [stress for stress, (margin, _, _) in expected.items() if margin >= 0]
+    assert (found.capacity, found.capacity_flag) == (max(kept), "ok")
+    assert found.first_breach == min(expected.keys() - kept)
+
+
+def test_every_episode_at_stress_0_is_withstood_and_most_at_02_are_not(sim_nav_depth: list[EpisodeSummary]) -> None:
+    (found,) = aggregate(sim_nav_depth, CONFIG.aggregate)
+    assert (found.capacity, found.dependable, found.tested_up_to, found.first_breach) == (0.0, 0.0, 1.0, 0.2)
+    # Of the 36 episodes at 0.2 all arrive, but 26 cost more than the 5 that clean ones may, or collide more often.
+    assert [level.violations for level in found.margins] == [0, 26, 36, 36, 36, 36]
+    assert [level.state for level in found.margins] == ["kept", *["broken"] * 5]
