@@ -18,6 +18,7 @@ OF_THE_COMMAND_LINE = (
     "pydantic_core",
     "pygments",
     "rich",
+    "scipy",
     "shellingham",
     "typer",
     "typing_extensions",

@@ -92,12 +92,20 @@ def test_recordings_are_evaluated_with_the_command_line_extra_alone() -> None:
         ("export", "sinks"),
         ("topics", "sinks"),
         ("live", "live"),
-        (f"compare --baseline 1 --candidate 2 {RECORDING}", "cli"),  # it wants scipy
         (f"fit-value --out never.value {RECORDING}", "fit"),
     ],
 )
 def test_a_part_without_its_extra_says_what_to_install(command: str, extra: str) -> None:
-    done = run_with((*BASE, *OF_THE_COMMAND_LINE), RUN_COMMAND, *command.split())
+    says_what_to_install((*BASE, *OF_THE_COMMAND_LINE), command, extra)
+
+
+def test_an_evaluation_without_scipy_says_what_to_install() -> None:
+    older = tuple(package for package in OF_THE_COMMAND_LINE if package != "scipy")
+    says_what_to_install((*BASE, *older), f"evaluate {RECORDING}", "cli")
+
+
+def says_what_to_install(packages: tuple[str, ...], command: str, extra: str) -> None:
+    done = run_with(packages, RUN_COMMAND, *command.split())
     assert done.returncode == 2
     assert f"pip install 'springback[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr

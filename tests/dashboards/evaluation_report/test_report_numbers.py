@@ -29,14 +29,14 @@ def test_the_interval_of_the_capacity_is_that_of_every_draw_of_the_tasks() -> No
     """Three tasks, of which one breaks the contract at stress 0.4, and so does any draw of them that holds it."""
     config = AggregateConfig(min_episodes=3, default=FamilyContract(recovery=1.0, stability=1.0, safety=1.0))
     summaries = [
-        summary_of(f"{stress}-{task}", 50.0 if stress and task == "sink" else 0.5, task=task, stress=stress)
+        summary_of(f"{stress}-{task}", 1.5 if stress and task == "sink" else 0.5, task=task, stress=stress)
         for stress in (0.0, 0.4)
         for task in ("mug", "plate", "sink")
     ]
     [group] = groups_of(summaries, [], aggregate(summaries, config), config)
     assert group.reading is not None
-    assert group.reading.capacity == 0.4  # a high recovery cost alone does not break it
-    hard = [msgspec.structs.replace(s, final_progress=0.0) if s.recovery_cost == 50.0 else s for s in summaries]
+    assert group.reading.capacity == 0.4  # (1/1.5 + 1.5)/2 - 1 is not below 0
+    hard = [msgspec.structs.replace(s, final_progress=0.0) if s.recovery_cost == 1.5 else s for s in summaries]
     [group] = groups_of(hard, [], aggregate(hard, config), config)
     assert group.reading is not None
     held = group.reading.capacity
@@ -159,12 +159,12 @@ def test_channel_shares_sum_to_one_and_are_unknown_without_cost() -> None:
 def test_the_signature_by_hand() -> None:
     clean = [summary_of(f"c{i}", 0.0, task=f"t{i}", reference=True, stability_loss=2.0) for i in range(5)]
     hurt = [
-        summary_of(f"d{i}", 10.0, task=f"t{i}", stress=0.2, magnitude=0.5, perturbation="physical", stability_loss=2.5)
+        summary_of(f"d{i}", 5.0, task=f"t{i}", stress=0.2, magnitude=0.5, perturbation="physical", stability_loss=2.5)
         for i in range(5)
     ]
     mean, row = numbers_of([*clean, *hurt]).signatures
     assert (mean.family, row.family) == (ALL_FAMILIES, "navigation")
-    # cost 10 of tau_rec 10; windows of 10 in 40 steps; loss 2 against 2.5; beta 0.5/0.5 against 2; holds at 0.2.
+    # cost 5 of tau_rec 5; windows of 10 in 40 steps; loss 2 against 2.5; beta 0.5/0.5 against 2; holds at 0.2.
     assert row.scores() == pytest.approx([1.0, 0.5, 0.75, 0.8, 1 / 1.5, 0.2])
     assert mean.scores() == row.scores()
 

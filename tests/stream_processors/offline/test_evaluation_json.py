@@ -9,6 +9,7 @@ import pytest
 from springback.producers.contract.frame import NavigationOutcome
 from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.offline.tables import evaluation_json
+from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.families.family_aggregate import aggregate, in_order, monitors
@@ -84,7 +85,8 @@ def test_says_what_each_family_withstands_and_how_each_episode_kept_its_contract
     header = header_of(episode="hurt", task="r0", stress=0.4, magnitude=0.4, perturbation="physical")
     hurt = frame_of_parts([(header, rows, "success")])
     hurt = msgspec.structs.replace(hurt, ends=(msgspec.structs.replace(hurt.ends[0], navigation=ended),))
-    evaluation = evaluate_frames([*REFERENCES, hurt, frame_of(nominal_rows(0, 9), episode="open")], ResilienceConfig())
+    config = ResilienceConfig(baseline=BaselineConfig(learning_references=6))
+    evaluation = evaluate_frames([*REFERENCES, hurt, frame_of(nominal_rows(0, 9), episode="open")], config)
     readings = aggregate(in_order(evaluation.begun, evaluation.summaries), AggregateConfig())
     margins = monitors(evaluation.summaries, AggregateConfig())
     document = json.loads(
@@ -103,11 +105,11 @@ def test_says_what_each_family_withstands_and_how_each_episode_kept_its_contract
         assert episode["beta_step"] == summaries[name].beta_step
         assert episode["contract_margin"] == margins.get(summaries[name].key)
     assert episodes["open"]["contract_margin"] is None
-    # Six references stand behind the bounds: the family is learning.
+    # Six references stand behind the bounds, and no more are asked for.
     assert {(e["provisional"], e["bound_references"], e["gap"], e["joined"]) for e in episodes.values()} == {
-        (True, 6, False, False)
+        (False, 6, False, False)
     }
-    assert [w["provisional"] for w in episodes["hurt"]["windows"]] == [True]
+    assert [w["provisional"] for w in episodes["hurt"]["windows"]] == [False]
     assert episodes["hurt"]["contract_margin"] < episodes["r0"]["contract_margin"]
     clean, loss = episodes["r0"]["stability_loss"], episodes["hurt"]["stability_loss"]
     assert family["beta"] == pytest.approx(abs(loss - clean) / 0.4)

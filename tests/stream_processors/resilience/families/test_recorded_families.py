@@ -62,8 +62,10 @@ def batch_margins(summaries: list[EpisodeSummary]) -> dict[float, tuple[float, f
         likely += [tau / (by_rank(inside[:, i], 0.9) + 1e-9) for i, tau in enumerate(most, start=2)]
         best = [inside[-sure, i] / tau for i, tau in enumerate(least)]
         best += [tau / (inside[sure - 1, i] + 1e-9) for i, tau in enumerate(most, start=2)]
-        broken = (values[:, :2] < least).any(axis=1) | (values[:, 2:] + 1e-9 > most).any(axis=1)
-        found[float(point)] = margin(likely), margin(best), int(broken[stress == point].sum())
+        own = values[stress == point]
+        reached = (own[:, 0] >= least[0]) & (own[:, 1] >= least[1])
+        cheap = [own[:, i] + 1e-9 <= tau for i, tau in enumerate(most, start=2)]
+        found[float(point)] = margin(likely), margin(best), count - int((reached & np.all(cheap, axis=0)).sum())
     return found
 
 
