@@ -112,7 +112,10 @@ def test_one_stress_level_alone_can_break_the_contract() -> None:
     ]
     after = [msgspec.structs.replace(s, final_progress=0.0) if s.traits.stress == 0.4 else s for s in before]
     comparison = compared(before, after)
-    assert [(breach.metric, breach.stress) for breach in breaches_of(comparison)] == [("margin", 0.4), ("capacity", None)]
+    assert [(breach.metric, breach.stress) for breach in breaches_of(comparison)] == [
+        ("margin", 0.4),
+        ("capacity", None),
+    ]
     # r_f is at the cap of 1.5 before, and (0, 1.5, 1.5, unknown, 1.5) after: M_f of the two smallest.
     (change,) = (c for c in changes_of(comparison, "margin", "cooking") if c.stress == 0.4)
     assert (change.baseline, change.candidate) == pytest.approx((0.5, 1.5 / 2 - 1))
