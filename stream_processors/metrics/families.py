@@ -93,10 +93,10 @@ STABILITY_PAIRS = ReadMetric[FamilyReading](
     rows=lambda family: [(family.pairs,)],
 )
 UNPAIRED = ReadMetric[FamilyReading](
-    name="springback_stability_unpaired_total",
-    kind="counter",
+    name="springback_stability_unpaired_episodes",
+    kind="gauge",
     unit="episodes",
-    help="Perturbed episodes that are in no pair, by why: beta does not know them.",
+    help="Perturbed episodes that are in no pair as yet, by why: beta does not know them. A twin may still come.",
     source="ours",
     labels=(*GROUP, "why"),
     rows=lambda family: [(count, why) for why, count in family.unpaired.items()],

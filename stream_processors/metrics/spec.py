@@ -9,7 +9,13 @@ from typing import Generic, Literal, TypeVar, get_args
 import msgspec
 
 from springback.stream_processors.metrics.glossary import LEVEL_STATES, LIVE_STATES
-from springback.stream_processors.resilience.readings import CapacityFlag, ExtensibilityRatios, Outcome, WindowCause
+from springback.stream_processors.resilience.readings import (
+    CapacityFlag,
+    ExtensibilityRatios,
+    Outcome,
+    UnpairedReason,
+    WindowCause,
+)
 
 MetricKind = Literal["counter", "gauge", "histogram", "info"]
 
@@ -24,7 +30,7 @@ AGENT_STATES: tuple[AgentStateName, ...] = get_args(AgentStateName)
 WINDOW_STATES = ("recovered", "unrecovered", "censored")
 """How a rebound window may have closed."""
 
-UNPAIRED_REASONS = ("no_twin", "twin_unmeasured", "other_version", "let_go", "no_magnitude", "unmeasured")
+UNPAIRED_REASONS: tuple[UnpairedReason, ...] = get_args(UnpairedReason)
 """Why a perturbed episode may be in no pair."""
 
 CHANNELS = ("cognitive", "physical", "debt")

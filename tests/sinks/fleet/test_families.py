@@ -103,7 +103,7 @@ def test_every_figure_of_a_family_is_shown(family: Make) -> None:
     }
     assert {name: page(name, **GROUP) for name in figures} == figures
     assert page.of("policy_stability_beta_by_perturbation") == {"physical": 3.5, "semantic": 2}
-    assert page.of("stability_unpaired_total") == {"no_twin": 4, "other_version": 3}
+    assert page.of("stability_unpaired_episodes") == {"no_twin": 4, "other_version": 3}
     assert page.of("stress_capacity_flag") == {"ok": 1, "open": 0, "none": 0, "insufficient": 0}
     assert page.of("stress_state") == {"within": 0, "untested": 0, "breach": 1, "unsettled": 0, "none_declared": 0}
     assert page.of("active_episodes") == {"yes": 3, "no": 2}
