@@ -5,9 +5,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from minigrid.core import world_object
 from minigrid.core.actions import Actions
-from minigrid.envs.babyai.core import verifier as mission_verifier
 from minigrid.utils import baby_ai_bot
 
 from springback.producers.babyai_testbed.agent import PlanLostError, PlanningBot, RecoveringAgent
@@ -15,54 +13,25 @@ from springback.producers.babyai_testbed.disturbances import make_disturbance
 from springback.producers.babyai_testbed.mission import MissionBeliefs, MissionProgress, cell_of
 from springback.producers.babyai_testbed.simulated_time import CostModel
 from springback.producers.babyai_testbed.tasks import TASK_FAMILIES
-from springback.producers.babyai_testbed.world import make_level
 from springback.producers.perturbations.severity import (
     DISTURBANCES,
     action_slip,
     moved_objects,
 )
+from tests.producers.babyai_testbed.babyai_rooms import (
+    ball_of,
+    go_to,
+    level_after_reset,
+    open_room,
+    pick_up,
+    put,
+    things_of_minigrid,
+    verifier,
+)
 
-# minigrid is only half annotated: taken as Any where it is not.
-verifier: Any = mission_verifier
-things_of_minigrid: Any = world_object
 bot_of_minigrid: Any = baby_ai_bot.BabyAIBot
-ball_of: Any = world_object.Ball
 
 LEVEL_IDS = sorted(level.level_id for levels in TASK_FAMILIES.values() for level in levels)
-
-
-def level_after_reset(level_id: str, seed: int) -> Any:
-    level = make_level(level_id, 200)
-    level.reset(seed=seed)
-    return level
-
-
-def go_to(kind: str, color: str) -> Any:
-    return verifier.GoToInstr(verifier.ObjDesc(kind, color))
-
-
-def pick_up(kind: str, color: str) -> Any:
-    return verifier.PickupInstr(verifier.ObjDesc(kind, color))
-
-
-def put(level: Any, thing: Any, x: int, y: int) -> Any:
-    level.grid.set(x, y, thing)
-    thing.cur_pos = (x, y)
-    return thing
-
-
-def open_room(instruction: Any, *things: tuple[Any, int, int]) -> Any:
-    """A walled room of 6 x 6 free cells, the agent at (1, 1) facing right, with these things and this mission."""
-    level = level_after_reset("BabyAI-GoToLocalS8N2-v0", 0)
-    level.grid.grid = [
-        things_of_minigrid.Wall() if x in (0, 7) or y in (0, 7) else None for y in range(8) for x in range(8)
-    ]
-    level.agent_pos, level.agent_dir = (1, 1), 0
-    for thing, x, y in things:
-        put(level, thing, x, y)
-    level.instrs = instruction
-    level.instrs.reset_verifier(level)
-    return level
 
 
 @pytest.mark.parametrize("level_id", LEVEL_IDS)

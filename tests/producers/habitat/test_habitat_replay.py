@@ -120,4 +120,5 @@ def test_recovery_cost_is_that_of_the_given_frames_and_rises_with_stress(
     assert clean is not None
     assert harshest is not None
     assert clean < 0.1
-    assert harshest > 20.0
+    assert harshest > 20.0 * clean
+    assert harshest > 2.0
