@@ -1,3 +1,4 @@
+import math
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,24 @@ def test_actions_without_known_names_stay_numbers_and_a_limit_tells_a_timeout(
         str(INDEX[row["action"]]) for row in traces[0][:3]
     ]
     assert [end.outcome for end in ends_of(publisher.frames).values()] == ["timeout"]
+
+
+def test_the_fewest_actions_are_estimated_by_the_point_goal_sensor(
+    traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = make(traces)
+    ahead = {"pointgoal_with_gps_compass": np.array([9.0, 0.7], np.float32)}
+    monkeypatch.setattr(bare.envs[0].habitat_env, "observations", lambda: ahead)
+    envs = watched(bare, emitter)
+    envs.reset()
+    for row in traces[0]:
+        envs.step_at(0, INDEX[row["action"]])
+    assert emitter.flush()
+    (end,) = ends_of(publisher.frames).values()
+    assert end.navigation is not None
+    assert end.navigation.shortest_path is not None
+    # 0.7 rad are 40.1 degrees, 4 turns of 10.
+    assert end.navigation.shortest_actions == math.ceil(end.navigation.shortest_path / 0.25) + 4
 
 
 def test_positions_come_from_sensors_and_never_from_the_next_episodes_observation(

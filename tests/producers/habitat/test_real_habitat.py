@@ -64,6 +64,9 @@ def test_a_follower_on_an_open_floor(simulator: Any, severity: float) -> None:
         assert sum(row["travel"] for row in rows) == pytest.approx(end.navigation.path)
         assert all(0.0 <= row["progress"] <= 1.0 for row in rows)
         assert rows[-1]["mode"] == "stop"
+        assert end.navigation.shortest_actions is not None
+        if severity == 0.0:  # the same follower, but for its radius and that it was asked anew at each step
+            assert abs(end.navigation.shortest_actions - len(rows)) <= 2 + len(rows) / 10
 
 
 def test_a_goal_that_cannot_be_reached_is_quarantined(simulator: Any) -> None:
