@@ -19,7 +19,9 @@ MAX_DISTINCT_TEXTS = 65_536
 Outcome = Literal["success", "failure", "timeout", "aborted"]
 Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_IDENTIFIER)]
 Label = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
-Fraction = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Stress = Annotated[
+    float, msgspec.Meta(ge=0.0, le=1.0, description="severity λ of the stress; absent: undeclared, which is not 0")
+]
 NonNegative = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST_LOAD)]
 Positive = Annotated[float, msgspec.Meta(gt=0.0, le=LARGEST_LOAD)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_INTEGER)]
@@ -36,7 +38,7 @@ class RunTraits(msgspec.Struct, frozen=True, kw_only=True):
     method: Identifier = "default"
     version: Identifier = "0"
     reference: bool = False
-    stress: Fraction | None = None
+    stress: Stress | None = None
     perturbation: Label = "none"
     perturbation_name: Label = ""
     magnitude: NonNegative = 0.0

@@ -50,7 +50,15 @@ def drive_simulator(said: dict[str, Any]) -> None:
     said["loop"].stop_episode()
 
 
-DRIVERS = [drive_gymnasium, drive_vector, drive_habitat, drive_habitat_vector, drive_simulator, drive_habitat]
+def drive_stress(said: dict[str, Any]) -> None:
+    said["episode"].step(progress=0.5)
+    assert said["episode"].header.stress == 0.6
+    drive_gymnasium(said)
+
+
+DRIVERS = [
+    drive_gymnasium, drive_vector, drive_habitat, drive_habitat_vector, drive_simulator, drive_habitat, drive_stress,
+]  # fmt: skip
 
 
 def fake_habitat() -> Any:

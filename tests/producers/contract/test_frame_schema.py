@@ -48,6 +48,11 @@ def test_schema_refuses_what_the_reader_rejects(
     assert not validator.is_valid(FRAME | change)
 
 
+def test_schema_says_what_an_absent_stress_means() -> None:
+    header = json.dumps(frame_schema()["$defs"]["EpisodeHeader"]["properties"]["stress"])
+    assert "absent: undeclared, which is not 0" in header
+
+
 def test_schema_describes_every_column() -> None:
     columns = frame_schema()["properties"]["steps"]["properties"]
     assert list(columns) == [spec.name for spec in STEP_COLUMNS]

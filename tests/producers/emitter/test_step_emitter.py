@@ -75,6 +75,15 @@ def test_frame_carries_what_was_reported(emitter: StepEmitter, publisher: Memory
     assert (frame.ends[0].outcome, frame.ends[0].time_s) == ("success", 12.0)
 
 
+def test_an_end_says_the_magnitude_that_was_realised(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    for name, told in (("1", np.float64(0.5)), ("2", None)):
+        emitter.begin_episode(episode=name, family="f").end("success", realised_magnitude=told)
+    with pytest.raises(SignalError, match="realised_magnitude must be a number"):
+        emitter.begin_episode(episode="3", family="f").end("success", realised_magnitude="much")  # type: ignore[arg-type]
+    assert emitter.flush()
+    assert [end.realised_magnitude for frame in publisher.frames for end in frame.ends][:2] == [0.5, None]
+
+
 def test_the_clock_is_an_argument(publisher: MemoryPublisher) -> None:
     with StepEmitter(publisher, producer="robot", clock=lambda: 123.0) as emitter:
         emitter.begin_episode(episode="1", family="f").step(progress=0.0)

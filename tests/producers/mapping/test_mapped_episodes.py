@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from springback.producers.contract.frame import NavigationOutcome
 from springback.producers.emitter.reports import ReportedEnd
 from springback.producers.mapping.assembler import EpisodeAssembler, SessionClosed
 from springback.producers.mapping.clocks import MOST_HELD, ReorderBuffer
@@ -229,3 +230,38 @@ def test_the_reorder_buffer_is_bounded() -> None:
     buffer = ReorderBuffer[int](math.inf)
     given_out = [item for number in range(MOST_HELD + 500) for item in buffer.add("t", float(number), number)]
     assert given_out == list(range(500))
+
+
+CARTS = """
+agent = { segment = "cart" }
+header = { family = "hauling", stress = { topic = "{cart}/load", field = "kg", transform = { linear = [0, 20] } } }
+step = { trigger = "{cart}/tick" }
+signals = { progress = { topic = "{cart}/tick", field = "done" } }
+[episode]
+id = { topic = "{cart}/tick", field = "job" }
+end = { topic = "{cart}/tick", field = "done", equals = 1, outcome = "success" }
+navigation = { final_distance = { topic = "{cart}/tick", field = "cells" }, metres_per_unit = 0.05 }
+"""
+
+
+def headers_of(play: Play) -> dict[str, float | None]:
+    return {step.header.episode: step.header.stress for step in play.steps}
+
+
+def test_stress_is_what_was_measured_before_the_first_step() -> None:
+    play = Play(CARTS)
+    play.say("7/tick", 0.0, {"job": "a", "done": 0.5})
+    play.say("7/load", 1.0, {"kg": 15})  # too late for the episode under way: its header has gone out
+    play.say("7/tick", 2.0, {"job": "a", "done": 1})
+    play.say("7/tick", 3.0, {"job": "b", "done": 0.5})  # 15 of 20 kg, and held: what was weighed last is on it
+    play.say("7/tick", 4.0, {"job": "b", "done": 1})
+    play.say("7/load", 5.0, {"kg": 30})
+    play.say("7/tick", 6.0, {"job": "c", "done": 0.5})
+    assert headers_of(play) == {"a": None, "b": 0.75, "c": 1.0}
+
+
+def test_a_mapping_says_how_many_metres_its_unit_is() -> None:
+    play = Play(CARTS)
+    play.say("7/tick", 0.0, {"job": "a", "done": 1, "cells": 30})
+    (end,) = (told.report for told in play.reports if isinstance(told.report, ReportedEnd))
+    assert end.navigation == NavigationOutcome(final_distance=30.0, metres_per_unit=0.05)

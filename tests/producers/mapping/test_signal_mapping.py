@@ -52,6 +52,12 @@ episode = { whole = true }
             "transform = [{ clip = [1, 0] }]",
             r"transform\[0\].clip: got \[1, 0\], expected two",
         ),
+        (
+            'field = "done"',
+            "transform = { linear = [3, 3] }",
+            r"transform\[0\].linear: got \[3, 3\], expected two different numbers",
+        ),
+        ('field = "done"', "transform = { linear = 3 }", r"transform\[0\].linear: got 3, expected two"),
         ('field = "done"', 'transform = { scale = "2" }', r"transform\[0\].scale: got '2', expected a number"),
         ('field = "done"', "transform = { scale = inf }", r"transform\[0\].scale: got inf, expected a number"),
         (
@@ -125,7 +131,7 @@ def test_the_mappings_of_the_readme_are_mappings() -> None:
 
 def test_every_transform_is_in_the_readme() -> None:
     text = (ROOT / "producers" / "README.md").read_text(encoding="utf-8")
-    assert [name for name in (*PLAIN, *WITH_NUMBER, "clip", "table") if name not in text] == []
+    assert [name for name in (*PLAIN, *WITH_NUMBER, "clip", "linear", "table") if name not in text] == []
 
 
 class Message:
@@ -207,6 +213,10 @@ def test_topic_patterns(pattern: str, topic: str, named: dict[str, str] | None) 
         ([{"scale": 2}, {"offset": 1}], [3, [1, 2]], [7.0, [3.0, 5.0]]),
         ({"threshold": 0.5}, [0.4, 0.5], [0.0, 1.0]),
         ({"clip": [0, 1]}, [-1, 2], [0.0, 1.0]),
+        # Payload from 4 to 20 kg: (kg - 4) / 16; light from 300 down to 20 lux: (300 - lux) / 280; marks from 1 to 5.
+        ({"linear": [4, 20]}, [12, 4, 0, 90, [8, 20], float("nan")], [0.5, 0.0, 0.0, 1.0, [0.25, 1.0], None]),
+        ({"linear": [300, 20]}, [300, 160, 0], [0.0, 0.5, 1.0]),
+        ({"linear": [1, 5]}, [1, 2, 5], [0.0, 0.25, 1.0]),
         ([{"table": {"0": 0.0, "2": 1.0, "*": 0.5}}, "maximum"], [[0, 0], [0, 7], [0, 2, 7]], [0.0, 0.5, 1.0]),
         ({"table": {"FollowPath": "navigate"}}, ["FollowPath", "Other", 3], ["navigate", None, None]),
     ],
