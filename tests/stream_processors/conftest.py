@@ -161,7 +161,8 @@ class Stream:
             try:
                 await until(all_there, "every episode has its summary")
             except AssertionError as error:
-                error.add_note(f"{len(wanted)} of {len(recorded.offline.summaries)} are missing: {sorted(wanted, key=str)}")
+                missing = sorted(wanted, key=str)
+                error.add_note(f"{len(wanted)} of {len(recorded.offline.summaries)} are missing: {missing}")
                 for worker in self.workers:
                     error.add_note(f"worker {worker.process.pid}, {worker.process.poll()=}:\n{worker.log()}")
                 raise
