@@ -9,6 +9,19 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from springback.stream_processors.metrics.figure_words import (
+    NOT_TESTED_ABOVE,
+    beta_sentences,
+    capacity_sentence,
+    capacity_text,
+    dependable_text,
+    learning_sentences,
+    short,
+    stress_text,
+    undeclared_sentence,
+)
+from springback.stream_processors.metrics.glossary import meaning
+
 if TYPE_CHECKING:
     from springback.stream_processors.offline.tables import FamilyRow, ResilienceJson
 
@@ -30,41 +43,55 @@ _FAMILY_LEGEND = """\
 n: episodes; n(-k): k of them count in no cost, for want of a baseline or an end
 SR: success rate   C_rec: recovery cost of an episode   lost cycles: per episode
 windows: recovered/unrecovered/censored; cause: effort/delay/both; length: steps"""
-_RESILIENCE_LEGEND = """\
-λ*: largest stress at which the contract is kept   breach: smallest at which not
-β: largest change of the stability loss per magnitude of a perturbation, over
-pairs of clean and perturbed runs of one task; 95 %: the quantile over them
-n: episodes that were seen to end"""
+_UNDECLARED_LEGEND = "\nλ -: the stress is undeclared, which is not 0"
+_RESILIENCE_WORDS = ("dependable capacity", "λ*", "first breach", "β")
 
 
 def family_table_view(
     rows: Iterable["FamilyRow"], title: str = "Resilience by family, method and stress"
 ) -> RenderableType:
     """The rows, to print with rich. A dash stands for a figure that there is not."""
+    rows = list(rows)
     blocks = [_family_block(*group, list(own)) for group, own in groupby(rows, lambda row: (row.family, row.method))]
-    return Group(Text(title, style="bold"), *blocks, Text(_FAMILY_LEGEND, style="dim"))
+    legend = _FAMILY_LEGEND + (_UNDECLARED_LEGEND if any(row.stress is None for row in rows) else "")
+    return Group(Text(title, style="bold"), *blocks, Text(legend, style="dim"))
 
 
 def resilience_table_view(rows: Iterable["ResilienceJson"], title: str = "\nWhat families withstand") -> RenderableType:
-    """A row for each family, method and version, to print with rich."""
+    """A row for each family, method and version, and below what stands behind it, to print with rich."""
+    rows = list(rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for heading in ("family", "method", "version"):
-        table.add_column(heading, overflow="ellipsis", no_wrap=True, max_width=15)
-    for heading in ("β", "β 95 %", "λ*", "first\nbreach", "n", "pairs"):
+    for heading, width in (("family", 15), ("method", 15), ("version", 9)):
+        table.add_column(heading, overflow="ellipsis", no_wrap=True, max_width=width)
+    for heading in ("β", "β 95 %", "depend-\nable", "λ*", "first\nbreach"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
-            Text(row.family),
-            Text(row.method),
-            Text(row.version),
+            Text(shown_name(row.family)),
+            Text(shown_name(row.method)),
+            Text(shown_name(row.version)),
             _figure(row.beta),
             _figure(row.beta_p95),
-            "too few" if row.capacity is None else "none" if row.capacity_flag == "none" else f"{row.capacity:.1f}",
-            "-" if row.first_breach is None else f"{row.first_breach:.1f}",
-            str(row.episodes),
-            str(row.pairs),
+            short(dependable_text(row)),
+            short(capacity_text(row.capacity, row.capacity_flag)),
+            "-" if row.first_breach is None else stress_text(row.first_breach),
         )
-    return Group(Text(title, style="bold"), table, Text(_RESILIENCE_LEGEND, style="dim"))
+    notes = [Text(f"{_group(row)}: {' '.join(_resilience_sentences(row))}\n") for row in rows]
+    words = [f"{word}: {meaning(word)}" for word in _RESILIENCE_WORDS]
+    legend = "\n".join([*words, f"≥: at least; {NOT_TESTED_ABOVE}   β 95 %: the 0.95 quantile over the pairs"])
+    return Group(Text(title, style="bold"), table, *notes, Text(legend, style="dim"))
+
+
+def _group(row: "ResilienceJson") -> str:
+    return f"{shown_name(row.family)} · {shown_name(row.method)} {shown_name(row.version)}, {row.episodes:,} episodes"
+
+
+def _resilience_sentences(row: "ResilienceJson") -> list[str]:
+    told = [capacity_sentence(row)]
+    if row.undeclared is not None and row.undeclared.episodes:
+        told.append(undeclared_sentence(row.undeclared.state, row.undeclared))
+    told += learning_sentences(row.bound_references, row.bound_references_needed, row.provisional)
+    return told + beta_sentences(row)
 
 
 def _family_block(family: str, method: str, rows: list["FamilyRow"]) -> Table:
@@ -74,7 +101,7 @@ def _family_block(family: str, method: str, rows: list["FamilyRow"]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     for row in rows:
         table.add_row(
-            "undeclared" if row.stress is None else f"{row.stress:.1f}",
+            "-" if row.stress is None else f"{row.stress:.1f}",
             _episodes(row),
             "-" if row.success_rate is None else f"{row.success_rate:.0%}",
             "/".join(str(row.windows_by_state.get(state, 0)) for state in _STATES),

@@ -29,9 +29,9 @@ from springback.dashboards.evaluation_report.report_display import (
     own,
     p_text,
     share_text,
-    stress_text,
 )
 from springback.dashboards.evaluation_report.report_numbers import ChannelRow, CostPoint, ReportNumbers
+from springback.stream_processors.metrics.figure_words import stress_text
 from springback.stream_processors.offline.significance import RankCorrelation
 
 _MOST_DOTS = 600
@@ -252,7 +252,7 @@ def _channel_finding(shares: list[ChannelRow]) -> str:
     costly = [share for share in shares if share.debt is not None]
     hardest = max(costly, key=lambda share: -1.0 if share.stress is None else share.stress)
     largest, name = max((getattr(hardest, channel) or 0.0, name) for channel, name, _, _ in _CHANNELS)
-    at = "at undeclared stress" if hardest.stress is None else f"at λ = {hardest.stress:g}"
+    at = "at undeclared stress" if hardest.stress is None else f"at λ = {stress_text(hardest.stress)}"
     return f"{at}, {largest:.0%} is {name}"
 
 

@@ -107,8 +107,8 @@ class StressRow(msgspec.Struct, frozen=True, kw_only=True):
         stability_loss_mean: l of an episode, dimensionless.
         lost_cycles_mean: cycles lost in the windows of an episode.
         window_length_mean: steps from departure to re-entry, over the windows that were not censored.
-        margin: M_f, in ratio units; `state` says what it shows.
-        violations: episodes that broke the contract; `violation_low` and `violation_high` bound their share.
+        margin: M_f, in ratio units; `state` says what it shows, `counted` how many episodes it rests on.
+        violations: those of them that broke the contract; `violation_low` and `violation_high` bound their share.
     """
 
     family: str
@@ -127,6 +127,7 @@ class StressRow(msgspec.Struct, frozen=True, kw_only=True):
     window_length_mean: float | None
     margin: float | None
     state: LevelState
+    counted: int
     violations: int
     violation_low: float | None
     violation_high: float | None
@@ -274,6 +275,7 @@ def _stress_row(group: ReportGroup, level: float | None, summaries: list[Episode
         window_length_mean=fmean(lengths) if lengths else None,
         margin=None if figures is None else figures.margin,
         state="insufficient" if figures is None else figures.state,
+        counted=0 if figures is None else figures.episodes,
         violations=0 if figures is None else figures.violations,
         violation_low=None if figures is None else figures.violation_low,
         violation_high=None if figures is None else figures.violation_high,

@@ -12,9 +12,17 @@ from springback.dashboards.evaluation_report.report_display import (
     own,
     p_text,
     share_text,
-    stress_text,
 )
 from springback.dashboards.evaluation_report.report_numbers import ReportNumbers
+from springback.stream_processors.metrics.figure_words import (
+    capacity_text,
+    dependable_text,
+    learning_text,
+    stress_text,
+    violations_of,
+    within_noise,
+)
+from springback.stream_processors.metrics.glossary import WITHIN_NOISE
 from springback.stream_processors.offline.resampling import Interval
 from springback.stream_processors.offline.significance import RankCorrelation, TaskComparison
 from springback.stream_processors.offline.tables import ResilienceJson
@@ -33,7 +41,8 @@ def summary_table(numbers: ReportNumbers) -> str:
         "C_rec disturbed",
         "p, clean against disturbed",
     )
-    more = ("ρ with stress", "λ*", "first breach", "AUDC", "cliff", "β", "β 95 %", "β unpaired", "contract broken")  # noqa: RUF001
+    capacity = ("ρ with stress", "dependable", "λ*", "first breach", "AUDC", "cliff")  # noqa: RUF001
+    more = (*capacity, "β", "β 95 %", "β unpaired", "contract broken")
     rows = []
     for row in numbers.groups:
         known = own(numbers.evaluation.resilience, row)
@@ -44,7 +53,7 @@ def summary_table(numbers: ReportNumbers) -> str:
 def stress_table(rows: Sequence[StressRow]) -> str:
     """A row for each family, method, version and stress."""
     headings = ("family", "method", "λ", "episodes", "success", "C_rec mean", "C_rec median")
-    more = ("stability loss ℓ", "lost cycles", "window steps", "M_f")  # noqa: RUF001
+    more = ("stability loss ℓ", "lost cycles", "window steps", "M_f", "broke the contract")  # noqa: RUF001
     return _table([*headings, *more], [[*_names(row), *_stress(row)] for row in rows])
 
 
@@ -76,8 +85,10 @@ def _names(row: GroupRow | StressRow | ResilienceJson) -> list[str]:
 
 
 def _summary(row: GroupRow, known: ResilienceJson | None) -> list[str]:
+    learning = None if known is None else learning_text(known.bound_references, known.bound_references_needed)
+    apart = [f"{row.provisional} provisional"] if row.provisional else []
     cells = [
-        str(row.episodes),
+        str(row.episodes) + _small("; ".join([*apart, *([learning] if learning else [])])),
         share_text(None if known is None else known.success_rate),
         _interval(row.clean_cost_mean, figure_text, f"n = {row.clean}"),
         _interval(row.disturbed_cost_mean, figure_text, f"n = {row.disturbed}"),
@@ -85,14 +96,16 @@ def _summary(row: GroupRow, known: ResilienceJson | None) -> list[str]:
         _correlations(row.correlation, row.level_correlation),
     ]
     if known is None:
-        return [*cells, *[NO_VALUE] * 8]
+        return [*cells, *[NO_VALUE] * 10]
     return [
         *cells,
+        _bounded(dependable_text(known)),
         _capacity(row, known),
         figure_text(known.first_breach),
         _area(row),
         figure_text(row.cliff),
-        *map(figure_text, (known.beta, known.beta_p95, known.beta_unpaired)),
+        figure_text(known.beta) + _small(WITHIN_NOISE if within_noise(known) else ""),
+        *map(figure_text, (known.beta_p95, known.beta_unpaired)),
         f"{row.contract_broken} of {row.contract_held_to}" if row.contract_held_to else NO_VALUE,
     ]
 
@@ -124,12 +137,19 @@ def _area(row: GroupRow) -> str:
 
 
 def _capacity(row: GroupRow, known: ResilienceJson) -> str:
-    if known.capacity is None:
-        return "too few episodes"
-    shown = '<span class="bad">none</span>' if known.capacity_flag == "none" else f"{known.capacity:g}"
-    if row.capacity_interval is None:
-        return shown
-    return f"{shown}<small>{row.capacity_interval.low:g} to {row.capacity_interval.high:g}</small>"
+    text = _bounded(capacity_text(known.capacity, known.capacity_flag))
+    found = row.capacity_interval
+    return text if found is None else text + _small(f"{stress_text(found.low)} to {stress_text(found.high)}")
+
+
+def _bounded(text: str) -> str:
+    """A capacity, and below it that nothing above was tested."""
+    shown, _, above = text.partition("; ")
+    return (f'<span class="bad">{shown}</span>' if shown == "none" else shown) + _small(above)
+
+
+def _small(text: str) -> str:
+    return f"<small>{escape(text)}</small>" if text else ""
 
 
 def _stress(row: StressRow) -> list[str]:
@@ -149,6 +169,7 @@ def _stress(row: StressRow) -> list[str]:
         figure_text(row.lost_cycles_mean),
         figure_text(row.window_length_mean),
         margin,
+        violations_of(row.violations, row.counted, row.violation_low, row.violation_high) if row.counted else NO_VALUE,
     ]
 
 

@@ -106,15 +106,6 @@ def figure_text(value: float | None) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def stress_text(stress: float | None) -> str:
-    """A stress level as it is read.
-
-    >>> stress_text(0.4), stress_text(None)
-    ('0.4', 'undeclared')
-    """
-    return "undeclared" if stress is None else f"{stress:g}"
-
-
 def share_text(value: float | None) -> str:
     """A share as a percentage."""
     return NO_VALUE if value is None else f"{value:.0%}"

@@ -15,6 +15,7 @@ from springback.dashboards.evaluation_report.report_display import choose, count
 from springback.dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
 from springback.dashboards.evaluation_report.resilience_plots import signature_section, stress_response_section
 from springback.dashboards.evaluation_report.timeline_plot import timeline_section
+from springback.stream_processors.metrics.glossary import GLOSSARY, meaning
 
 _TITLE = "Resilience report"
 _FEW_SOURCES, _FEW_PANELS = 6, 3
@@ -52,9 +53,8 @@ def report_page(numbers: ReportNumbers, progress: Progress = lambda what, done, 
 </header>
 <main>
 <h2>At a glance</h2>
-<p class="quiet">C_rec: recovery cost of an episode. λ*: largest stress at which the contract is kept.
-β: largest change of the stability loss per magnitude of a perturbation. Small figures are
-{numbers.confidence:.0%} bootstrap intervals.</p>
+<p class="quiet">C_rec: recovery cost of an episode. Small figures are {numbers.confidence:.0%} bootstrap intervals.
+{_explained("dependable capacity", "λ*", "β")}</p>
 {summary_table(numbers)}
 {body}
 {_navigation(numbers)}
@@ -63,11 +63,24 @@ def report_page(numbers: ReportNumbers, progress: Progress = lambda what, done, 
 tasks, seed {numbers.seed}); one of no width says that all episodes had the same value. Censored episodes (their end
 was not seen) and unscored ones (no baseline) enter no cost.</p>
 {stress_table(numbers.stresses)}
+{_words()}
 </main>
 <footer><p>All numbers are in report.json and the CSV files beside this page.</p></footer>
 </body>
 </html>
 """
+
+
+def _explained(*words: str) -> str:
+    return "\n".join(f"<b>{escape(word)}</b>: {escape(meaning(word))}" for word in words)
+
+
+def _words() -> str:
+    rows = "\n".join(
+        f"<dt>{escape(word.word)} <small>of {escape(word.of)}</small></dt><dd>{escape(word.meaning)}</dd>"
+        for word in GLOSSARY.values()
+    )
+    return f"<details><summary>What the words mean</summary>\n<dl>\n{rows}\n</dl>\n</details>"
 
 
 def _sections(numbers: ReportNumbers, progress: Progress) -> list[PlotSection]:

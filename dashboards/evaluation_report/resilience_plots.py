@@ -1,7 +1,7 @@
 """What methods withstand, and what they are good at: the stress-response curve of each family, and signatures.
 
-The curve says how far a family's contract is kept or broken at each stress, with the stress capacity. A signature is a
-radar: the further out, the better.
+The curve says how far a family's contract is kept or broken at each stress, and what of it is dependable. A signature
+is a radar: the further out, the better.
 """
 
 import math
@@ -30,6 +30,12 @@ from springback.dashboards.evaluation_report.report_display import (
     own,
 )
 from springback.dashboards.evaluation_report.report_numbers import ALL_FAMILIES, AXES, ReportNumbers, SignatureRow
+from springback.stream_processors.metrics.figure_words import (
+    NOT_TESTED_ABOVE,
+    capacity_text,
+    dependable_text,
+    stress_text,
+)
 from springback.stream_processors.offline.tables import ResilienceJson
 
 _LEFT = ("axes fraction", "data")
@@ -50,10 +56,10 @@ def stress_response_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSecti
             missing.append(f"{name_text(family)}: no stress has an episode that a margin could be found of.")
     return PlotSection(
         "How much stress does a family withstand?",
-        "Above 0 the contract is kept, in the shaded part below it is broken. M_f is the mean of the three worst "
-        "ratios of what was reached to what is asked, less 1. The dashed line is the stress capacity λ*, the largest "
-        "stress at which the contract is kept; the bar at the bottom is its bootstrap interval. Hollow marks have too "
-        "few episodes to decide anything.",
+        "From 0 on the contract is kept, in the shaded part below it is not. M_f is the mean of the two worst ratios "
+        "of what was reached to what is asked, less 1. The dashed line is what is dependable: up to there every tested "
+        "level is kept. The bar at the bottom is the bootstrap interval of λ*. Half-filled marks are undecided: "
+        "negative by so few episodes that it may be chance. Hollow ones have too few episodes to decide anything.",
         panels,
         missing,
     )
@@ -74,7 +80,7 @@ def _stress_panel(family: str, curves: list[tuple[GroupRow, ResilienceJson]]) ->
         stress_axis(axes, sorted({margin.stress for _, curve in curves for margin in curve.margins}))
         axes.set_ylabel("margin M_f (ratio units)")
         axes.annotate("kept", (0, 0), (3, 3), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
-        axes.annotate("broken", (0, 0), (3, -11), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
+        axes.annotate("not kept", (0, 0), (3, -11), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
         if len(curves) > 1:
             legend_above(axes)
 
@@ -87,27 +93,31 @@ def _stress_panel(family: str, curves: list[tuple[GroupRow, ResilienceJson]]) ->
 
 def _finding(curve: ResilienceJson, row: GroupRow | None) -> str:
     of = "" if row is None else f"{method_name(row)} "
-    if curve.capacity_flag == "none":
-        return f"{of}keeps its contract at no stress"
-    if curve.capacity is None:
+    if curve.tested_up_to is None:
         return f"{of}has too few episodes to tell"
-    if curve.capacity >= max(margin.stress for margin in curve.margins):
-        return f"{of}withstands all stress tried"
-    return f"{of}withstands stress up to {curve.capacity:g}"
+    if curve.dependable is None:
+        return f"{of}keeps its contract not even at its lowest tested level"
+    if curve.dependable >= 1:
+        return f"{of}keeps its contract at all stress"
+    above = f"; {NOT_TESTED_ABOVE}" if curve.dependable >= curve.tested_up_to else ""
+    upto = f"up to {stress_text(curve.dependable)}" if curve.dependable else "without stress"
+    return f"{of}keeps its contract {upto}{above}"
 
 
 def _range(curves: list[tuple[GroupRow, ResilienceJson]]) -> str:
-    known = [curve.capacity for _, curve in curves if curve.capacity is not None]
+    known = [curve.dependable or 0.0 for _, curve in curves if curve.tested_up_to is not None]
     if not known:
         return "too few episodes to tell"
-    return f"methods withstand stress up to {min(known):g} at the least, {max(known):g} at the most"
+    return f"dependable is {stress_text(min(known))} of the weakest method, {stress_text(max(known))} of the strongest"
 
 
 def _note(row: GroupRow, curve: ResilienceJson) -> str:
-    parts = [f"{method_name(row)}: λ* = {'unknown' if curve.capacity is None else format(curve.capacity, 'g')}"]
+    parts = [f"{method_name(row)}: dependable {dependable_text(curve)}"]
+    parts.append(f"λ* {capacity_text(curve.capacity, curve.capacity_flag)}")
     if row.capacity_interval is not None:
         parts.append(f"interval {row.capacity_interval.low:g} to {row.capacity_interval.high:g}")
-    parts.append(f"first breach {'none' if curve.first_breach is None else format(curve.first_breach, 'g')}")
+    if curve.first_breach is not None:
+        parts.append(f"first breach {stress_text(curve.first_breach)}")
     if row.audc is not None:
         parts.append(f"AUDC {row.audc.value:.2f} over λ {row.audc_from:g} to {row.audc_to:g}")
     if row.cliff is not None:
@@ -117,24 +127,25 @@ def _note(row: GroupRow, curve: ResilienceJson) -> str:
 
 def _curve(axes: Axes, number: int, row: GroupRow, curve: ResilienceJson) -> None:
     style = series_style(number)
-    known = [(margin.stress, margin.margin, margin.sufficient) for margin in curve.margins if margin.margin is not None]
+    known = [(margin.stress, margin.margin, margin.state) for margin in curve.margins if margin.margin is not None]
     axes.plot([s for s, _, _ in known], [m for _, m, _ in known], color=style["color"], label=method_name(row))
-    for stress, margin, sufficient in known:
+    for stress, margin, state in known:
         axes.plot(
             [stress],
             [margin],
             **style,
             markersize=7,
             markeredgewidth=1.6,
-            markerfacecolor=style["color"] if sufficient else SURFACE,
+            markerfacecolor=SURFACE if state == "insufficient" else style["color"],
+            markerfacecoloralt=SURFACE,
+            fillstyle="bottom" if state == "undecided" else "full",
         )
 
 
 def _capacity(axes: Axes, number: int, row: GroupRow, curve: ResilienceJson, height: float) -> None:
     colour = SERIES[number % len(SERIES)]
-    if curve.capacity is not None and curve.capacity_flag == "ok":
-        axes.axvline(curve.capacity, color=colour, linewidth=1.4, linestyle=(0, (4, 3)))
-        axes.annotate("λ*", (curve.capacity, 1), (3, -9), xycoords=("data", "axes fraction"), textcoords=_POINTS)
+    if curve.dependable is not None:
+        axes.axvline(curve.dependable, color=colour, linewidth=1.4, linestyle=(0, (4, 3)))
     interval = row.capacity_interval
     if interval is not None:
         axes.plot([interval.low, interval.high], [height] * 2, color=colour, linewidth=5, solid_capstyle="round")

@@ -14,8 +14,9 @@ from springback.dashboards.evaluation_report.plot_style import (
     PlotSection,
     draw,
 )
-from springback.dashboards.evaluation_report.report_display import Chosen, count_text, own, stress_text
+from springback.dashboards.evaluation_report.report_display import Chosen, count_text, own
 from springback.dashboards.evaluation_report.report_numbers import ReportNumbers, Timeline, TimelineEpisode
+from springback.stream_processors.metrics.figure_words import stress_text
 
 _COLOURS = {"effort": SERIES[0], "delay": SERIES[1], "effort+delay": SERIES[3]}
 _HATCHES = {"effort": "", "delay": "", "effort+delay": "////"}

@@ -13,7 +13,7 @@ from nicegui import ui
 from springback.dashboards.live_page.agent_memory import AgentHistory, Span
 from springback.stream_processors.metrics.figure_words import (
     capacity_sentence,
-    learning_text,
+    learning_sentences,
     live_sentence,
     live_word,
     stress_text,
@@ -223,11 +223,7 @@ def curve_words(family: FamilyReading) -> str:
     worst = worst_level(family)
     if family.contract_violated:
         told.append("Contract violated." if worst is None else f"Contract violated: {worst.sentence}")
-    learning = learning_text(family.bound_references, family.bound_references_needed)
-    if learning is not None:
-        told.append(f"{learning.capitalize()} references; its windows are provisional.")
-    if family.provisional_episodes:
-        told.append(f"Provisional episodes that count here for nothing: {family.provisional_episodes:,}.")
+    told += learning_sentences(family.bound_references, family.bound_references_needed, family.provisional_episodes)
     return " ".join(told)
 
 

@@ -10,11 +10,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from springback.deploy.errors import DeployError
 from springback.deploy.local_stack import LocalStack, live_page_installed, live_page_line
-from springback.deploy.table_views import family_table_view
+from springback.deploy.table_views import family_table_view, resilience_table_view
 from springback.producers.emitter.kafka_publisher import KafkaPublisher
 from springback.sinks.background_reader import BackgroundReader
 from springback.sinks.memory_sink import MemorySink
-from springback.stream_processors.offline.tables import FamilyRow, family_table
+from springback.stream_processors.offline.tables import FamilyRow, evaluation_json, family_table
 from springback.stream_processors.resilience.readings import EpisodeSummary
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.topics import STEPS, topic_name
@@ -86,9 +86,11 @@ class DemoRun:
         return family_table(self.summaries(self.sessions), windows)
 
     def show(self, table: list[FamilyRow], title: str) -> None:
-        """Prints the table, and where the metrics were: they end with the demo."""
+        """Prints the table, what families withstand, and where the metrics were: they end with the demo."""
         self.console.print()
         self.console.print(family_table_view(table, title))
+        readings = self.readings.families.values()
+        self.console.print(resilience_table_view(evaluation_json((), (), readings).resilience))
         counted = len(self.summaries(self.sessions))
         taught = len(self.readings.summaries) - counted
         self.console.print(

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from springback.stream_processors.metrics.glossary import NOTHING_DECLARED, UNSETTLED, WITHIN_NOISE, LiveState
-from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, LevelFigures
+from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, LevelFigures, LevelState
 
 UNDECLARED = "undeclared"
 """What stands in the place of a stress that nobody declared: in text, and as the label of the level."""
@@ -130,6 +130,15 @@ def dependable_text(figures: CapacityFigures) -> str:
     return stress_text(figures.dependable)
 
 
+def short(text: str) -> str:
+    """A capacity where there is room for little more than a number: `≥` is "at least; not tested above".
+
+    >>> short("at least 0.4; not tested above"), short("0.4"), short("none")
+    ('≥ 0.4', '0.4', 'none')
+    """
+    return text.replace("at least ", "≥ ").removesuffix(f"; {NOT_TESTED_ABOVE}")
+
+
 def capacity_sentence(figures: CapacityFigures) -> str:
     """What the levels show, in a sentence or two."""
     tested, dependable, broken = figures.tested_up_to, figures.dependable, figures.first_breach
@@ -172,24 +181,28 @@ def live_sentence(family: FamilyReading) -> str:
 
 
 def violation_text(level: ViolationFigures) -> str:
-    """How many of a level's episodes broke the contract, and the interval of their share.
+    """How many of a level's episodes broke the contract, and the interval of their share."""
+    return violations_of(level.violations, level.episodes, level.violation_low, level.violation_high)
 
-    >>> from springback.stream_processors.resilience.readings import ExtensibilityRatios
-    >>> level = LevelFigures(episodes=20, margin=None, state="broken", ratios=ExtensibilityRatios(), violations=20,
-    ...     violation_low=0.8389, violation_high=1.0)
-    >>> violation_text(level)
-    '20 of 20 (84 to 100 %)'
+
+def violations_of(violations: int, episodes: int, low: float | None, high: float | None) -> str:
+    """The same of bare numbers.
+
+    >>> violations_of(20, 20, 0.8389, 1.0), violations_of(1, 3, None, None)
+    ('20 of 20 (84 to 100 %)', '1 of 3')
     """
-    told = f"{level.violations:,} of {level.episodes:,}"
-    share = share_text(level)
+    told = f"{violations:,} of {episodes:,}"
+    share = _interval(low, high)
     return told if share is None else f"{told} ({share})"
 
 
 def share_text(level: ViolationFigures) -> str | None:
     """The interval of the share of a level's episodes that broke the contract; None where there is none."""
-    if level.violation_low is None or level.violation_high is None:
-        return None
-    return f"{100 * level.violation_low:.0f} to {100 * level.violation_high:.0f} %"
+    return _interval(level.violation_low, level.violation_high)
+
+
+def _interval(low: float | None, high: float | None) -> str | None:
+    return None if low is None or high is None else f"{100 * low:.0f} to {100 * high:.0f} %"
 
 
 class WorstLevel(NamedTuple):
@@ -211,6 +224,30 @@ def worst_level(family: FamilyReading) -> WorstLevel | None:
     if family.undeclared is not None and family.undeclared.episodes:
         levels.append(WorstLevel(None, family.undeclared))
     return max(levels, key=lambda worst: (worst.level.violation_low or 0.0, worst.level.violations), default=None)
+
+
+def undeclared_sentence(level: LevelState, figures: ViolationFigures) -> str:
+    """What episodes whose stress nobody declared show; they are a level of their own.
+
+    >>> from springback.stream_processors.resilience.readings import ExtensibilityRatios
+    >>> figures = LevelFigures(episodes=20, margin=None, state="broken", ratios=ExtensibilityRatios(), violations=20)
+    >>> undeclared_sentence(figures.state, figures)
+    'Under undeclared stress 20 of 20 episodes broke the contract: broken.'
+    """
+    return f"Under undeclared stress {violation_text(figures)} episodes broke the contract: {level}."
+
+
+def learning_sentences(references: int | None, needed: int | None, provisional: int) -> list[str]:
+    """How far a family has come in learning, and how many of its episodes count for nothing because of it.
+
+    >>> learning_sentences(12, 20, 14)
+    ['Learning: 12 of 20 references; its windows are provisional.', 'Provisional, and in no capacity: 14 episodes.']
+    """
+    learning = learning_text(references, needed)
+    told = [] if learning is None else [f"{learning.capitalize()} references; its windows are provisional."]
+    if provisional:
+        told.append(f"Provisional, and in no capacity: {provisional:,} episode{'' if provisional == 1 else 's'}.")
+    return told
 
 
 def learning_text(references: int | None, needed: int | None) -> str | None:

@@ -1,9 +1,13 @@
 import io
+import re
 
-from rich.console import Console
+import pytest
+from rich.console import Console, RenderableType
 
-from springback.deploy.table_views import family_table_view
-from springback.stream_processors.offline.tables import FamilyRow
+from springback.deploy.table_views import family_table_view, resilience_table_view
+from springback.stream_processors.offline.tables import FamilyRow, evaluation_json
+from springback.stream_processors.resilience.readings import ExtensibilityRatios, FamilyReading, LevelFigures
+from tests.reading_builders import family_reading
 
 
 def shown(family: str, method: str = "default") -> str:
@@ -24,10 +28,21 @@ def shown(family: str, method: str = "default") -> str:
         lost_cycles_mean=123.4,
         window_length_mean=7.0,
     )
+    return printed(family_table_view([row]))
+
+
+def printed(view: RenderableType) -> str:
     console = Console(file=io.StringIO(), width=80)
-    console.print(family_table_view([row]))
+    console.print(view)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def withstood(reading: FamilyReading) -> str:
+    """What is printed of a family, line breaks taken out."""
+    text = printed(resilience_table_view(evaluation_json((), (), [reading]).resilience))
+    assert max(map(len, text.splitlines())) <= 80
+    return re.sub(r"\s+", " ", text)
 
 
 def test_a_row_says_what_was_found() -> None:
@@ -40,3 +55,70 @@ def test_names_are_shown_as_they_are_and_steer_no_terminal() -> None:
     text = shown("[/bold][red]x", "a\x1b[2J\rb")
     assert "[/bold][red]x · a�[2J�b" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("dependable", "tested_up_to", "capacity", "flag", "cells", "sentence"),
+    [
+        (0.0, 0.0, 0.0, "open", "≥ 0.0 ≥ 0.0", "It keeps its contract without stress. Nothing above 0.0 is tested."),
+        (0.4, 1.0, 0.8, "ok", "0.4 0.8", "It keeps its contract at every tested level up to 0.4"),
+        (None, 1.0, 0.0, "none", "none none", "Not even its lowest tested level is kept"),
+        (None, None, None, "insufficient", "not known not known", "Too few episodes at any declared stress"),
+    ],
+)
+def test_a_capacity_on_the_terminal_says_no_more_than_was_tested(
+    dependable: float | None, tested_up_to: float | None, capacity: float | None, flag: str, cells: str, sentence: str
+) -> None:
+    text = withstood(
+        family_reading(
+            dependable=dependable, tested_up_to=tested_up_to, capacity=capacity, capacity_flag=flag, first_breach=None
+        )
+    )
+    assert f"3.50 3.00 {cells} -" in text
+    assert sentence in text
+    assert "≥: at least; not tested above" in text
+
+
+def test_what_stands_behind_a_family_is_told_below_the_table() -> None:
+    """Situations 4, 6 and 10: undeclared failures, a beta within noise, a family that is learning."""
+    failed = LevelFigures(
+        episodes=20,
+        margin=-1.0,
+        state="broken",
+        ratios=ExtensibilityRatios(),
+        violations=20,
+        violation_low=0.8389,
+        violation_high=1.0,
+    )
+    text = withstood(family_reading(undeclared=failed, stability_repeatability=0.7, bound_references=12))
+    assert "Under undeclared stress 20 of 20 (84 to 100 %) episodes broke the contract: broken." in text
+    assert "β 3.50 over 17 pairs says nothing: within run-to-run noise" in text
+    assert "7 unpaired: 4 no twin, 3 other version." in text
+    assert "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no capacity: 7" in text
+
+
+def test_a_row_of_undeclared_stress_is_not_one_of_0() -> None:
+    row = FamilyRow(
+        family="field",
+        method="default",
+        stress=None,
+        episodes=1,
+        success_rate=0.0,
+        censored=0,
+        provisional=0,
+        unscored=0,
+        windows=0,
+        windows_by_state={},
+        windows_by_cause={},
+        recovery_cost_mean=0.0,
+        recovery_cost_median=0.0,
+        lost_cycles_mean=0.0,
+        window_length_mean=None,
+    )
+    text = printed(family_table_view([row]))
+    assert "λ -: the stress is undeclared, which is not 0" in text
+    assert ["-", "1", "0%", "0/0/0", "0/0/0", "0.00", "0.00", "0.00", "-"] in [
+        line.split() for line in text.splitlines()
+    ]
+    assert "undeclared" not in shown("navigation")
+    assert max(map(len, text.splitlines())) <= 80

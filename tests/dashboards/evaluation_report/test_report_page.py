@@ -10,6 +10,8 @@ from springback.dashboards.evaluation_report import report_display
 from springback.dashboards.evaluation_report.cost_plots import cost_stress_section
 from springback.dashboards.evaluation_report.report_display import choose
 from springback.dashboards.evaluation_report.report_page import report_page
+from springback.stream_processors.metrics.glossary import GLOSSARY
+from springback.stream_processors.resilience.readings import EpisodeSummary
 from tests.dashboards.evaluation_report.report_readings import HOSTILE, fleet, numbers_of, summary_of
 
 
@@ -105,7 +107,7 @@ def test_the_numbers_of_the_table_are_those_of_the_report(page: str) -> None:
     for row, expected in zip(rows, numbers.stresses, strict=True):
         cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)
         assert cells[0] == expected.family
-        assert cells[2] == f"{expected.stress:g}"
+        assert cells[2] == f"{expected.stress:.1f}"
         mean = expected.recovery_cost_mean
         assert mean is not None
         assert cells[5] == f"{mean.value:.3g}<small>{mean.low:.3g} to {mean.high:.3g}</small>"
@@ -137,3 +139,25 @@ def test_of_many_families_the_largest_are_drawn_and_all_are_in_the_table(monkeyp
     words = "".join(parsed.words)
     assert "Shown are the 1 groups with the most episodes of 2" in words
     assert words.count("family-1") >= 7
+
+
+def told(summaries: list[EpisodeSummary]) -> str:
+    return re.sub(r"\s+", " ", " ".join(Page(report_page(numbers_of(summaries))).words))
+
+
+def test_a_capacity_is_no_more_than_what_was_tested() -> None:
+    """Situation 2: clean episodes alone, then stress up to 0.2."""
+    clean = [summary_of(f"c{n}", 0.0, task=f"t{n}", reference=True) for n in range(8)]
+    text = told(clean)
+    assert "navigation: keeps its contract without stress; not tested above" in text
+    assert "at least 0.0 not tested above" in text
+    text = told([*clean, *(summary_of(f"d{n}", 0.0, task=f"t{n}", stress=0.2) for n in range(8))])
+    assert "navigation: keeps its contract up to 0.2; not tested above" in text
+    assert "dependable at least 0.2; not tested above" in text
+
+
+def test_every_word_is_explained_on_the_page() -> None:
+    text = told([])
+    for word in GLOSSARY.values():
+        assert word.word in text
+        assert word.meaning in text

@@ -93,8 +93,7 @@ def test_what_is_said_at_three_moments_of_a_demo() -> None:
     assert told == {
         "learning": (
             "Too few episodes at any declared stress to say what it withstands. Its agents work at 0.0 now: untested. "
-            "Learning: 12 of 20 references; its windows are provisional. Provisional episodes that count here for "
-            "nothing: 12."
+            "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no capacity: 12 episodes."
         ),
         "clean": (
             "It keeps its contract without stress. Nothing above 0.0 is tested. Its agents work at 0.0 now: within."
