@@ -79,6 +79,11 @@ def _evidence(evidence: "Evidence") -> Iterator[str]:
     )
     yield f"ended before, after by stress: {levels}"
     yield f"tasks paired: {evidence.paired_tasks}"
+    if evidence.bound_references is not None:
+        yield (
+            f"learning: {evidence.bound_references} of {evidence.bound_references_needed} references stand behind the "
+            "alarm bounds; record more clean successes of the version before, or give --baseline-file"
+        )
     apart = [_level(level.stress) for level in evidence.levels if not level.compared]
     if apart:
         yield f"left out of all metrics, for want of either version: {', '.join(apart)}"

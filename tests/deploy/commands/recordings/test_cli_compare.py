@@ -147,7 +147,8 @@ def test_a_family_that_is_still_learning_is_no_evidence(tmp_path: Path, capsys: 
     streams = capsys.readouterr()
     assert "COULD NOT TELL" not in streams.out
     assert "0 ended, 0 aborted, 12 provisional" in streams.out
-    assert "provisional (learning: 12 of 20)" in " ".join(streams.err.split())
+    assert "provisional (learning: 12 of 20)" in streams.err
+    assert "learning: 12 of 20 references stand behind the alarm bounds; record more" in " ".join(streams.out.split())
 
 
 def test_json_on_standard_output_is_alone_there(
