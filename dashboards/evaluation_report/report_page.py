@@ -54,6 +54,9 @@ def report_page(numbers: ReportNumbers, progress: Progress = lambda what, done, 
 <main>
 <h2>At a glance</h2>
 <p class="quiet">C_rec: recovery cost of an episode. Small figures are {numbers.confidence:.0%} bootstrap intervals.
+A task is one value in a test, and p is Holm-corrected over all rows.
+<b>AUDC</b>: Area under M_f + 1 over the stress levels with enough episodes, by their width.
+<b>cliff</b>: First stress at which M_f falls by more than 1 per unit of stress.
 {_explained("dependable capacity", "λ*", "β")}</p>
 {summary_table(numbers)}
 {body}
@@ -61,7 +64,8 @@ def report_page(numbers: ReportNumbers, progress: Progress = lambda what, done, 
 <h2 id="table">By family, method and stress</h2>
 <p class="quiet">Small figures are {numbers.confidence:.0%} bootstrap intervals ({numbers.resamples} resamples of the
 tasks, seed {numbers.seed}); one of no width says that all episodes had the same value. Censored episodes (their end
-was not seen) and unscored ones (no baseline) enter no cost.</p>
+was not seen) and unscored ones (no baseline) enter no cost. Provisional ones (their family was still learning) are
+shown, and count in no test and no margin.</p>
 {stress_table(numbers.stresses)}
 {_words()}
 </main>
