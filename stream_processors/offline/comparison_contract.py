@@ -97,7 +97,7 @@ class EvidenceRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     aborted_rose: Literal["fail", "pass"] = "fail"
     aborted_p: float = 0.05
     small_sample: int = 20
-    small_rise: float = 0.25
+    small_rise: float = 0.3
 
     def __post_init__(self) -> None:
         """Checks the ranges."""

@@ -6,8 +6,9 @@ of the candidate that ended and count, and the share of aborted ones may not hav
 this fails, is in the contract; that all of a family's episodes were aborted always does. Ours.
 
 Whether the share rose is tested within stress levels (`significance.rise_p`). A test of few episodes finds little:
-below `small_sample` episodes, a rise by more than `small_rise` counts whatever its p. By the defaults (20; 0.25), of
-two versions of which each aborts a tenth of its eight to 19 episodes, at most 3 % are taken for worse; with six, 7 %.
+below `small_sample` episodes, a rise by more than `small_rise` counts whatever its p. By the defaults (20; 0.3), of two
+versions of which each aborts a tenth of its episodes, one is taken for worse by chance in 3 % of comparisons at most;
+with five or six episodes, in up to 7 %.
 """
 
 from collections import Counter

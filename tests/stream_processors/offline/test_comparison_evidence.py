@@ -1,5 +1,6 @@
 """What a comparison rests on: no evidence is a finding, by hand and whatever the contract says of metrics."""
 
+import itertools
 import math
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from springback.stream_processors.offline.comparison import ScoredVersion, VersionComparison, compare_versions
 from springback.stream_processors.offline.comparison_contract import Allowances, EvidenceRules, VersionContract
+from springback.stream_processors.offline.comparison_evidence import evidence_of, findings_of
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.readings import EpisodeSummary
 from tests.stream_processors.offline.version_episodes import summary_of
@@ -171,13 +173,36 @@ def test_a_share_of_aborted_episodes_that_rose_fails_beyond_chance() -> None:
     assert compared(version("1", 2), version("2", 8), with_rules(aborted_rose="pass")).groups[0].verdict == "unclear"
 
 
-@pytest.mark.parametrize(("aborted", "verdict"), [(2, "passed"), (3, "failed")])
-def test_of_few_episodes_a_quarter_more_aborted_is_allowed_and_no_more(aborted: int, verdict: str) -> None:
-    """Of eight, two are just a quarter more than none. The p of three is 56 / 560, which no test takes for a rise."""
-    after = [*episodes("2", 8 - aborted), *episodes("2", aborted, start=8, outcome="aborted")]
-    (group,) = compared(episodes("1", 8), after).groups
+@pytest.mark.parametrize(("count", "aborted", "verdict"), [(10, 3, "passed"), (8, 3, "failed")])
+def test_of_few_episodes_three_in_ten_more_aborted_are_allowed_and_no_more(
+    count: int, aborted: int, verdict: str
+) -> None:
+    """The p of three of ten is 120 / 1140, of three of eight 56 / 560: no test takes either for a rise."""
+    after = [*episodes("2", count - aborted), *episodes("2", aborted, start=count, outcome="aborted")]
+    (group,) = compared(episodes("1", count), after).groups
     assert group.verdict == verdict
-    assert group.evidence.aborted_rise == aborted / 8
+    assert group.evidence.aborted_rise == pytest.approx(aborted / count)
+    assert group.evidence.aborted_p == pytest.approx(math.comb(count, aborted) / math.comb(2 * count, aborted))
+    assert group.evidence.aborted_p > 0.1
+
+
+@pytest.mark.parametrize(("count", "most"), [(5, 0.07), (6, 0.07), *((n, 0.03) for n in (*range(7, 22), 40))])
+def test_versions_that_are_alike_are_seldom_taken_for_worse(count: int, most: float) -> None:
+    """Each aborts a tenth of its episodes. The chance of every pair of counts is summed, where they fail."""
+
+    def version(aborted: int) -> list[EpisodeSummary]:
+        return [*episodes("1", count - aborted), *episodes("2", aborted, start=100, outcome="aborted")]
+
+    chance = [math.comb(count, k) * 0.1**k * 0.9 ** (count - k) for k in range(count + 1)]
+    wrong = 0.0
+    for before, after in itertools.combinations(range(count + 1), 2):
+        if chance[before] * chance[after] > 1e-7:
+            evidence = evidence_of(version(before), version(after), CONFIG.grid, 0)
+            found = msgspec.structs.replace(evidence, aborted_p_holm=evidence.aborted_p)
+            rules = EvidenceRules(least_episodes=1)
+            kinds = {finding.kind for finding in findings_of("f", "m", found, rules, 1)}
+            wrong += chance[before] * chance[after] * ("aborted_rose" in kinds)
+    assert 0 < wrong <= most
 
 
 def test_more_stress_is_no_reason_for_more_aborted_episodes_to_count() -> None:
