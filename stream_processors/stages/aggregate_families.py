@@ -70,8 +70,9 @@ class AggregateFamilies:
             data, AggregateState, AGGREGATE_SCHEMA_VERSION, decode_sketch, older={1: _state_of_version_1}
         )
         for family in state.families.values():
+            # The settings may have changed since.
+            self._aggregator.count_active(family, family.groups)
             for group in family.groups.values():
-                # The settings may have changed since it was drawn.
                 group.drawn_by = None
         return state
 

@@ -114,7 +114,7 @@ class FamilyAggregator:
             if place.group in state.groups and not summary.censored and not summary.provisional:
                 state.groups[place.group].keep(Quantities.of(summary), place.stress, None, self.config)
         state.active.clear()
-        self._count_active(state, state.groups)
+        self.count_active(state, state.groups)
         thresholds = state.thresholds(self.config.contract(family), self.config)
         for group in state.groups.values():
             group.watch.look(*self._view(group, thresholds), last_s, self.config)
@@ -155,7 +155,7 @@ class FamilyAggregator:
         Returns:
             the groups where what counts live has changed.
         """
-        self._count_active(state, moved)
+        self.count_active(state, moved)
         thresholds = state.thresholds(self.config.contract(family), self.config)
         found = []
         for key in touched:
@@ -174,7 +174,8 @@ class FamilyAggregator:
         seen = None if group.live is None else stress_state(group.live, curve)
         return seen, contract_violated(levels, self.config)
 
-    def _count_active(self, state: FamilyState, groups: Iterable[GroupKey]) -> None:
+    def count_active(self, state: FamilyState, groups: Iterable[GroupKey]) -> None:
+        """Takes the live stress of groups from the active episodes."""
         for key in groups:
             group = state.groups.get(key)
             if group is None:

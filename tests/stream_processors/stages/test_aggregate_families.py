@@ -1,5 +1,6 @@
 """The family stage as a reducer of messages: keys, dead letters, batches, workers."""
 
+import gzip
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from springback.stream_processors.resilience.readings import (
 )
 from springback.stream_processors.stages.aggregate_families import AggregateFamilies, AggregateState, reading_key
 from springback.stream_processors.topics import DEAD_LETTER, FAMILIES, SUMMARIES
+from tests.house import DATA
 from tests.stream_processors.random_episodes import by_seed, seeds
 from tests.stream_processors.resilience.families.summary_builders import START_S, begun_of, random_events, summary_of
 
@@ -157,12 +159,54 @@ def test_other_settings_draw_the_curve_anew() -> None:
     assert [(point.episodes, point.sufficient) for point in reading.margins][:2] == [(3, False), (0, False)]
 
 
+def test_a_state_of_version_1_is_brought_over() -> None:
+    """Forty episodes of four groups, all ended, and one that runs; counts as the older version had them."""
+    before = gzip.decompress((DATA / "families_state.v1.msgpack.gz").read_bytes())
+    reducer = AggregateFamilies(CONFIG)
+    state = reducer.decode(before)
+    assert state.schema_version == 2
+    family = state.families["family-0"]
+    counts = {key: (g.episodes, g.censored, g.violations, g.success.total) for key, g in family.groups.items()}
+    assert counts == {
+        ("plan", "1"): (6, 0, 1, 5.0),
+        ("plan", "2"): (12, 3, 7, 10.0),
+        ("react", "1"): (11, 2, 7, 7.0),
+        ("react", "2"): (5, 1, 3, 4.0),
+    }
+    assert family.groups["plan", "2"].navigation["all"].episodes == 11
+    # What rested on costs, by the definitions of then, begins anew.
+    assert not any(group.levels or group.pairs.tasks or group.costs.episodes for group in family.groups.values())
+    # What has ended is not counted again, and what runs is still watched.
+    ended = [event_of(found, i) for i, found in enumerate(random_events(11, episodes=40, families=1))]
+    assert reducer.apply(ended, [state] * len(ended)) != []
+    assert {key: g.episodes for key, g in family.groups.items()} == {key: count[0] for key, count in counts.items()}
+    assert (family.groups["plan", "2"].live, family.groups["plan", "2"].active) == (0.4, 1)
+    # Its readings replace those sent before, which said up to 81; and what is stored from now on is read as it is.
+    assert all(group.sequence >= 81 for group in family.groups.values())
+    assert reducer.decode(reducer.encode(state)).families["family-0"].active == family.active
+
+
 def test_a_state_of_another_version_is_an_error() -> None:
     data = msgspec.msgpack.encode({"schema_version": 99})
     with pytest.raises(StateFormatError, match="schema_version 99"):
         AggregateFamilies(CONFIG).decode(data)
     with pytest.raises(StateFormatError, match="cannot be read"):
         AggregateFamilies(CONFIG).decode(b"\xc1")
+
+
+def test_a_tick_tells_of_a_breach_that_no_event_brings() -> None:
+    reducer, state = AggregateFamilies(CONFIG), AggregateState()
+    failed = {"outcome": "failure", "final_progress": 0.0, "final_propositions": 0.0}
+    run([event_of(summary_of(str(i), stress=0.4, **failed)) for i in range(5)], reducer, state)
+    run([event_of(begun_of("long", START_S + 100, stress=0.4))], reducer, state)
+    assert reducer.tick(state, START_S + 129.9) is None
+    (told,) = readings_in(reducer.tick(state, START_S + 130) or []).values()
+    assert (told.stress_state, told.breaches, told.live_stress, told.contract_violated) == ("breach", 1, 0.4, True)
+    # A worker that starts again a while later goes on from there: the breach ends a minute after the mission does.
+    again = reducer.decode(reducer.encode(state))
+    run([event_of(summary_of("long", stress=0.4, ended_s=START_S + 500))], reducer, again)
+    (over,) = readings_in(reducer.tick(again, START_S + 560) or []).values()
+    assert (over.stress_state, over.breaches) == (None, 1)
 
 
 def test_groups_let_go_are_counted() -> None:

@@ -9,6 +9,7 @@ import pytest
 from springback.producers.contract.frame import StepFrame
 from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.baseline.codec import load_baseline
+from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.families.family_aggregate import aggregate, in_order
 from springback.stream_processors.resilience.readings import FamilyReading, decode_reading
@@ -19,6 +20,10 @@ from tests.stream_processors.resilience.families.test_family_aggregate import HI
 
 if TYPE_CHECKING:
     from tests.stream_processors.conftest import Recorded, Stream
+
+
+GROUPS = {"a": ("plan", "1"), "b": ("plan", "2"), "c": ("react", "1"), "d": ("react", "undeclared")}
+"""Method and version of each fleet: two versions at once, and one that does not declare what stress it is under."""
 
 
 @pytest.mark.broker
@@ -32,12 +37,15 @@ def test_families_are_offline_on_a_real_kafka(kafka_stream: "Stream", recorded: 
 
 
 def families_are_offline(stream: "Stream", recorded: "Recorded") -> None:
-    frames = [of_method(frame, frame.producer[0]) for frame in recorded.frames]
-    config = ResilienceConfig()
+    frames = [of_group(frame, *GROUPS[frame.producer[0]]) for frame in recorded.frames]
+    # The fleets are one recording, whose eight references are asked to be enough.
+    config = ResilienceConfig(baseline=BaselineConfig(learning_references=8))
     found = evaluate_frames(frames, config, load_baseline(recorded.baseline), lagged=True)
     offline = aggregate(in_order(found.begun, found.summaries), config.aggregate)
+    assert {reading.capacity_flag for reading in offline} == {"ok", "open"}
+    assert [reading.version for reading in offline if reading.undeclared is not None] == ["undeclared"]
     stream.freeze(recorded)
-    worker = stream.start()
+    worker = stream.start(resilience__baseline__learning_references="8")
     worker.wait_until_ready()
 
     async def scenario() -> list[FamilyReading]:
@@ -46,18 +54,22 @@ def families_are_offline(stream: "Stream", recorded: "Recorded") -> None:
 
         async def complete() -> bool:
             latest.update(await latest_readings(stream))
-            return {key: r.episodes for key, r in latest.items()} == {reading_key(r): r.episodes for r in offline}
+            # The last reading of a group is told after the last reference of any, which all are held to.
+            return {key: told_of(r) for key, r in latest.items()} == {reading_key(r): told_of(r) for r in offline}
 
         await until(complete, "every family has all its episodes")
         return sorted(latest.values(), key=lambda reading: reading.identity)
 
     streamed = asyncio.run(scenario())
-    assert len(streamed) == len(FLEETS)
-    assert all(reading.capacity is not None for reading in streamed)
+    assert len(streamed) == len(GROUPS) == len(FLEETS)
     # Fleets arrive side by side, so which episodes ended before which is another matter every time.
     assert_alike(streamed, offline, "sequence", "violations", *HISTORY)
     assert worker.end() == 0, worker.log()
     assert "level=error logger=stream_processors" not in worker.log()
+
+
+def told_of(reading: FamilyReading) -> tuple[object, ...]:
+    return reading.episodes, reading.thresholds, reading.bound_references, reading.unpaired
 
 
 async def latest_readings(stream: "Stream") -> dict[bytes, FamilyReading]:
@@ -70,6 +82,9 @@ async def latest_readings(stream: "Stream") -> dict[bytes, FamilyReading]:
     return latest
 
 
-def of_method(frame: StepFrame, method: str) -> StepFrame:
-    episodes = tuple(msgspec.structs.replace(header, method=method) for header in frame.episodes)
-    return msgspec.structs.replace(frame, episodes=episodes)
+def of_group(frame: StepFrame, method: str, version: str) -> StepFrame:
+    episodes = []
+    for header in frame.episodes:
+        stress = None if version == "undeclared" and not header.reference else header.stress
+        episodes.append(msgspec.structs.replace(header, method=method, version=version, stress=stress))
+    return msgspec.structs.replace(frame, episodes=tuple(episodes))

@@ -240,6 +240,22 @@ def settle(aggregator: FamilyAggregator, state: FamilyState, now_s: float) -> No
     aggregator.due(state, "navigation", now_s)
 
 
+def test_situation_1_a_family_that_fails_whenever_it_is_disturbed_has_no_capacity_beyond_0() -> None:
+    # Every disturbed episode is cut at step 2: progress 0, nothing to recover from. The capacity was 1.0, "kept".
+    cut: dict[str, Any] = {"outcome": "failure", "steps": 2, "final_progress": 0.0, "final_propositions": 0.0}
+    events: list[FamilyEvent] = [summary_of(f"clean-{i}", reference=True) for i in range(20)]
+    for point in AggregateConfig().grid[1:]:
+        events += [summary_of(f"{point}-{i}", stress=point, recovery_cost=None, **cut) for i in range(10)]
+    events.append(begun_of("next", START_S + 60, stress=1.0))
+    (found,) = aggregate(events, AggregateConfig())
+    assert [level.state for level in found.margins] == ["kept", *["broken"] * 5]
+    assert (found.capacity, found.capacity_flag, found.dependable, found.first_breach) == (0.0, "ok", 0.0, 0.2)
+    assert found.success_rate == pytest.approx(20 / 70)
+    assert found.contract_violated
+    aggregator, state = fed(events)
+    assert told(aggregator.tick(state, "navigation", START_S + 90)) == [("0", "breach", 1)]
+
+
 def test_situation_3_a_long_mission_in_a_broken_level_is_alerted_without_further_events() -> None:
     aggregator, state = fed([*withstands(0.2), begun_of("long", stress=0.8)])
     settle(aggregator, state, START_S)
