@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tests.benchmarks.alert_rates import Bounds, Rates
 from tests.benchmarks.exporter_load import Minute, broken_bounds
 from tests.house import ROOT
 
@@ -60,6 +61,21 @@ def test_calibration_says_how_often_clean_episodes_and_costly_disturbances_alarm
     assert {shares["clean"] for shares in found.values()} == {26}  # the others of 36
     assert [found[name]["behind"] for name in ("fixed", "in sample", "folds", "live")] == [0, 10, 10, 0]
     assert all(0 <= shares["costly_found"] <= shares["costly"] for shares in found.values())
+
+
+def test_alert_rates_keep_their_bounds_and_tell_of_those_they_do_not(tmp_path: Path) -> None:
+    written = tmp_path / "rates.json"
+    options = ("--repeats", "60", "--most", "30", "--rates", "", "--json", str(written))
+    ran = bench(*options, program="tests.benchmarks.alert_rates")
+    assert (ran.returncode, json.loads(written.read_text())["broken"]) == (0, []), ran.stdout + ran.stderr
+    rates = [Rates(**entry) for entry in json.loads(written.read_text())["rates"]]
+    assert {(entry.rate, len(entry.at), entry.first) for entry in rates} == {(0.05, 26, 5), (0.4, 26, 5)}
+    assert all(now <= ever for entry in rates for now, ever in zip(entry.at, entry.by, strict=True))
+    # A single bad run takes the margin of five to ten episodes below 0: one in four to one in two levels.
+    (naive,) = (e for e in rates if (e.trouble, e.rate, e.alert) == ("nothing reached", 0.05, "margin < 0"))
+    assert naive.share(8, by=False) > 0.15
+    assert [words.split()[0] for words in Bounds(0.06, 0.89).broken] == ["6.0%", "89.0%"]
+    assert Bounds(0.05, 0.9).broken == []
 
 
 def test_a_bound_that_does_not_hold_is_told() -> None:
