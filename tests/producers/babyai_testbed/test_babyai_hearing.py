@@ -79,12 +79,19 @@ def test_it_knows_what_an_act_can_be_done_to() -> None:
 
 def test_the_nearest_is_tried_first_and_ruled_out() -> None:
     near, far, red = ball_of("blue"), ball_of("green"), ball_of("red")
-    level = open_room(go_to("ball", "red"), (near, 3, 1), (far, 3, 4), (red, 6, 6))
+    things = (far, 6, 1), (near, 1, 3), (red, 6, 6)
+    level = open_room(go_to("ball", "red"), *things)
     decisions, tried = play(level, COLOUR)
     assert tried == [near, far]  # each looked like what was meant, and nothing came of it
     assert cell_of(level.front_pos) == (6, 6)
-    understood = open_room(go_to("ball", "red"), (near, 3, 1), (far, 3, 4), (red, 6, 6))
-    assert len(play(understood)[0]) < len(decisions)
+    assert len(play(open_room(go_to("ball", "red"), *things))[0]) < len(decisions)
+
+
+def test_where_it_may_be_wrong_it_does_one_act_at_a_time() -> None:
+    blue, red, box = ball_of("blue"), ball_of("red"), box_of("blue")
+    mission = verifier.BeforeInstr(go_to("ball", "red"), go_to("box", "blue"))
+    _, tried = play(open_room(mission, (blue, 3, 1), (red, 6, 3), (box, 1, 6)), COLOUR)
+    assert tried == [blue]  # it does not go on to the box before it has found out
 
 
 def test_a_wrong_thing_that_was_picked_up_is_put_down_again() -> None:

@@ -11,7 +11,7 @@ from springback.producers.babyai_testbed.play import DEFAULT_START_S, PlayedStep
 from springback.producers.babyai_testbed.recording import TestbedRecording, record
 from springback.producers.babyai_testbed.simulated_time import CostModel
 from springback.producers.babyai_testbed.tasks import TASK_FAMILIES, Task, plan_episodes, task_sequence
-from springback.producers.contract.frame import StepFrame
+from springback.producers.contract.frame import StepFrame, TextColumn
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.perturbations.kinds import ATTACK_OF
@@ -127,6 +127,15 @@ def test_a_mission_in_other_words_is_the_same_mission() -> None:
     said = told[0].episodes[0].instruction
     assert said != clean[0].episodes[0].instruction == plain(said)
     assert told[-1].ends[0].realised_magnitude == 1.0
+
+
+def test_reading_again_is_no_failed_action() -> None:
+    _, frames = played(next(task_sequence("navigation", seed=6)), 1.0, "paraphrase")
+    actions, retries = frames[0].steps["action"], frames[0].steps["retries"]
+    assert isinstance(actions, TextColumn)
+    waits = [retry for action, retry in zip(actions.texts(), retries.tolist(), strict=True) if action == "done"]
+    assert len(waits) >= 3  # "go to", the courtesy and the aside at least
+    assert set(waits) == {0.0}
 
 
 def test_other_words_cost_more_the_more_there_are() -> None:
