@@ -133,6 +133,7 @@ def test_reading_again_is_no_failed_action() -> None:
     _, frames = played(next(task_sequence("navigation", seed=6)), 1.0, "paraphrase")
     actions, retries = frames[0].steps["action"], frames[0].steps["retries"]
     assert isinstance(actions, TextColumn)
+    assert isinstance(retries, np.ndarray)
     waits = [retry for action, retry in zip(actions.texts(), retries.tolist(), strict=True) if action == "done"]
     assert len(waits) >= 3  # "go to", the courtesy and the aside at least
     assert set(waits) == {0.0}

@@ -3,13 +3,14 @@
 import math
 from itertools import pairwise
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from springback.producers.perturbations.navigation import NavigationDice
+from springback.producers.perturbations.navigation import DisturbanceName, NavigationDice
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.integers(0, 1000))
@@ -29,6 +30,26 @@ def test_the_rates_are_those_that_were_recorded() -> None:
     kicks = [throw.kick_deg for throw in throws if throw.kick_deg]
     assert math.sqrt(fmean(kick**2 for kick in kicks)) == pytest.approx(60.0, abs=3.0)
     assert sum(throw.goal_moves for throw in throws) == 2
+
+
+@pytest.mark.parametrize(
+    ("kinds", "reworded", "realised"),
+    [
+        # Of 50 steps 9 dropped are 0.18, as at severity 1; 3 kicks are 0.06; one of two moves; noise on half the steps.
+        (["action_drop"], None, 1.0),
+        (["heading_kick"], None, 1.0),
+        (["goal_move"], None, 0.5),
+        (["sensor_noise"], None, 0.8 * 0.5),
+        (["paraphrase"], 0.3, 0.3),
+        (["paraphrase"], None, 0.0),  # there was no instruction
+        (["action_drop", "goal_move", "paraphrase"], 0.3, (1.0 + 0.5 + 0.3) / 3),
+        (["action_drop", "goal_move", "paraphrase"], None, (1.0 + 0.5) / 2),
+    ],
+)
+def test_the_magnitude_that_was_realised_by_hand(kinds: Any, reworded: float | None, realised: float) -> None:
+    acted: dict[DisturbanceName, int] = {"action_drop": 9, "heading_kick": 3, "goal_move": 1, "sensor_noise": 25}
+    assert NavigationDice(0.8, kinds=kinds).realised(acted, 50, reworded) == pytest.approx(realised)
+    assert NavigationDice(0.0, kinds=kinds).realised({}, 50, None) is None
 
 
 def test_the_goal_stays_in_the_first_steps() -> None:

@@ -177,6 +177,18 @@ def test_beta_is_of_twins() -> None:
     assert {breach.metric for breach in breaches_of(comparison)} == {"beta", "beta_p95"}
 
 
+def test_beta_of_twins_divides_by_the_magnitude_that_was_realised() -> None:
+    def version(name: str, realised: float | None) -> list[EpisodeSummary]:
+        pushed: dict[str, Any] = {"stress": 1.0, "magnitude": 0.5, "perturbation": "p", "stability_loss": 2.0}
+        clean = [summary_of(i, name, task=f"t{i}", reference=True, stability_loss=1.0) for i in range(8)]
+        hurt = [summary_of(8 + i, name, task=f"t{i}", **pushed) for i in range(8)]
+        return clean + [msgspec.structs.replace(summary, realised_magnitude=realised) for summary in hurt]
+
+    # |2 - 1| over the 0.5 that was announced, and over the 0.25 there was.
+    beta = change(compared(version("1", None), version("2", 0.25)), "beta")
+    assert (beta.baseline, beta.candidate) == pytest.approx((2.0, 4.0))
+
+
 def test_what_is_too_little_decides_nothing_unless_it_must() -> None:
     before, after = episodes("1", [1.0] * 4), episodes("2", [9.0] * 4)
     assert change(compared(before, after), "recovery_cost").verdict == "undetermined"

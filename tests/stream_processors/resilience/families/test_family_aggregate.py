@@ -373,6 +373,26 @@ def test_a_reference_without_a_declared_stress_is_at_0() -> None:
     assert (found.undeclared, found.margins[0].episodes, found.capacity) == (None, 5, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("realised", "beta", "unpaired"),
+    # |1.5 - 1| over the 0.5 that was announced, over the 0.25 there was, and over nothing, which divides nothing.
+    [(None, 1.0, {}), (0.25, 2.0, {}), (0.0, None, {"no_magnitude": 1})],
+)
+def test_beta_divides_by_the_magnitude_that_was_realised(
+    realised: float | None, beta: float | None, unpaired: dict[str, int]
+) -> None:
+    events = [
+        summary_of("1", task="mug", reference=True, stability_loss=1.0),
+        summary_of(
+            "2", task="mug", stability_loss=1.5, stress=0.4, magnitude=0.5, perturbation="physical",
+            realised_magnitude=realised,
+        ),
+    ]  # fmt: skip
+    (found,) = aggregate(events, AUTO)
+    assert found.beta == (None if beta is None else pytest.approx(beta))
+    assert {reason: count for reason, count in found.unpaired.items() if count} == unpaired
+
+
 def test_situation_6_why_perturbed_episodes_found_no_pair() -> None:
     pushed: dict[str, Any] = {"stress": 0.4, "magnitude": 0.5, "perturbation": "physical"}
     events = [
