@@ -100,12 +100,13 @@ def _distribution_note(row: GroupRow) -> str:
     found = row.comparison
     if found is None or found.p is None:
         return ""
-    tasks = count_text(found.paired_tasks, "task")
+    tasks = count_text(found.paired_tasks, "task") if found.paired_tasks else "No task"
     if not found.paired:
-        return f"{tasks} ran both ways, too few for pairs: by Mann–Whitney."  # noqa: RUF001
+        few = ", too few for pairs" if found.paired_tasks else ""
+        return f"{tasks} ran both ways{few}: by Mann–Whitney."  # noqa: RUF001
     same = found.paired_tasks - found.higher - found.lower
     return (
-        f"Of {tasks} that ran both ways, disturbance made {found.higher} dearer and {found.lower} cheaper, {same} not."
+        f"Disturbance made {found.higher} of {tasks} that ran both ways dearer, {found.lower} cheaper, {same} neither."
     )
 
 

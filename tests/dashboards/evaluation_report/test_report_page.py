@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -161,3 +162,39 @@ def test_every_word_is_explained_on_the_page() -> None:
     for word in GLOSSARY.values():
         assert word.word in text
         assert word.meaning in text
+
+
+def twins(shared: bool, **fields: Any) -> list[EpisodeSummary]:
+    """Eight tasks clean, and eight disturbed and dearer; the same ones, or others."""
+    clean = [summary_of(f"c{i}", 0.1 * i, task=f"t{i}", reference=True, **fields) for i in range(8)]
+    names = [f"t{i}" if shared else f"u{i}" for i in range(8)]
+    return [*clean, *(summary_of(f"d{i}", 1.0 + i, task=name, stress=0.4, **fields) for i, name in enumerate(names))]
+
+
+def test_it_says_which_test_a_p_is_of_and_on_what_it_rests() -> None:
+    pairs, apart = told(twins(shared=True)), told(twins(shared=False))
+    # 2 of the 2^8 ways to give the differences their signs.
+    assert "disturbed episodes cost more (p = 0.008)" in pairs
+    assert "Disturbance made 8 of 8 tasks that ran both ways dearer, 0 cheaper, 0 neither." in pairs
+    assert "Wilcoxon, 8 pairs; Mann–Whitney p = " in pairs  # noqa: RUF001
+    assert "No task ran both ways: by Mann–Whitney." in apart  # noqa: RUF001
+    assert "Mann–Whitney; 0 pairs" in apart  # noqa: RUF001
+
+
+def test_a_correlation_says_what_it_is_over() -> None:
+    costs = {0.0: 0.0, 0.4: 1.0, 0.8: 2.0}
+    text = told([summary_of(f"{i}-{s}", c, task=f"t{i}", stress=s) for i in range(8) for s, c in costs.items()])
+    assert "cost rises (ρ = 1.00, 1.00 to 1.00)" in text  # noqa: RUF001
+    assert "1.00 to 1.00 over 24 episodes, 1.00 over 3 level means (p = 0.33)" in text
+
+
+def test_what_is_provisional_is_tested_for_nothing_and_said_to_be() -> None:
+    text = told(twins(shared=True, provisional=True))
+    assert "its episodes are provisional, and tested for nothing" in text
+    assert "8 provisional" in text
+
+
+def test_undeclared_stress_is_no_stress_of_a_plot() -> None:
+    text = told([*twins(shared=True), summary_of("u", 99.0, stress=None)])
+    assert "Not drawn: 1 episode of undeclared stress." in text
+    assert "undeclared 1 " in text
