@@ -48,7 +48,11 @@ def export_(
         typer.echo("springback: nothing has been learned yet: no reference episode has ended in success", err=True)
         raise typer.Exit(1)
     file.write_bytes(data)
-    learned = ", ".join(f"{name} ({family.references} episodes)" for name, family in sorted(families.items()))
+    config = chosen.resilience.baseline
+    learned = ", ".join(
+        f"{name} ({family.references} episodes, {len(family.counting_sums(config))} behind its alarm bounds)"
+        for name, family in sorted(families.items())
+    )
     typer.echo(f"Wrote {file}: {learned}")
 
 

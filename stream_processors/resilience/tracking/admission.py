@@ -163,12 +163,17 @@ def _note_beginnings(table: StepTable, taken: Ints, places: Ints, touched: list[
 
 def _rejected_start(table: StepTable, entry: TableEpisode) -> bool:
     """Whether step 0 of the episode came in this frame and was rejected."""
-    headers = table.frames[entry.frame].frame.episodes
+    own = {
+        place
+        for place, header in enumerate(table.frames[entry.frame].frame.episodes)
+        if (header.agent, header.episode) == (entry.header.agent, entry.header.episode)
+    }
+    # What was rejected may hold anything in the place of an episode's number.
     return any(
         rejected.frame == entry.frame
         and rejected.row.get("step") == 0
-        and headers[rejected.row["episode"]].episode == entry.header.episode
-        and headers[rejected.row["episode"]].agent == entry.header.agent
+        and isinstance(rejected.row.get("episode"), int)
+        and rejected.row["episode"] in own
         for rejected in table.rejected
     )
 

@@ -97,6 +97,20 @@ def test_a_family_is_learning_until_20_references_stand_behind_its_bounds(refere
         )
 
 
+def test_live_a_family_is_learning_until_its_fortieth_reference() -> None:
+    # Each reference is scored by the k before it, the first ten by nothing. Of the k those count that were scored by
+    # half of them: the ones from max(10, k/2) on.
+    learned = StageBaseline(grid=CONFIG.grid)
+    for k in range(42):
+        usable = ready(learned.mature(CONFIG.baseline), CONFIG)
+        outputs, _ = run_tracker([reference(nominal_rows(0, 20), f"task-{k}")], CONFIG, usable)
+        [summary], [lesson] = outputs.summaries, outputs.contributions
+        counting = max(0, k - max(10, (k + 1) // 2))
+        assert (summary.bound_references, summary.provisional) == (counting, k < 40)
+        assert (lesson.largest.references if lesson.largest else 0) == (k if k >= 10 else 0)
+        learned.add(lesson, CONFIG.baseline)
+
+
 def test_an_unscored_family_is_learning_with_nothing_behind_it() -> None:
     [summary] = evaluate_frames([hard("hurt")], CONFIG).summaries
     assert (summary.provisional, summary.bound_references, summary.recovery_cost) == (True, 0, None)
@@ -152,6 +166,17 @@ def test_a_family_of_one_task_is_dealt_episode_by_episode() -> None:
     family = learn_baseline(same, CONFIG).families["navigation"]
     assert len(family.counting_sums(CONFIG.baseline)) == 20
     assert all(10 <= sums.references < 20 for sums in family.largest)
+
+
+def test_a_fleet_without_clean_runs_is_folded_by_its_successes() -> None:
+    config = ResilienceConfig(learn_from="success")
+    successes = [
+        frame_of(rows, "success", episode=task, task=task)
+        for task, rows in zip(TASKS, [*[nominal_rows(0, 20)] * 9, long_planning(range(6, 12))], strict=True)
+    ]
+    evaluation = evaluate_frames(successes, config)
+    assert bounds_of(evaluation, config) == pytest.approx((10.2, 5.0), rel=1e-9)
+    assert {summary.bound_references for summary in evaluation.summaries} == {10}
 
 
 def test_a_single_reference_has_none_to_be_scored_by() -> None:

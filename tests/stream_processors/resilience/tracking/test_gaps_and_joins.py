@@ -207,6 +207,14 @@ def test_another_episodes_rejected_start_is_not_this_ones(baseline: Materialised
     assert outputs.contributions == []
 
 
+@pytest.mark.parametrize("place", [7, -1, 2**60])
+def test_a_rejected_start_of_no_episode_is_nobodys(place: int, baseline: MaterialisedBaseline) -> None:
+    frame = frame_of([*nominal_rows(0, 1), *nominal_rows(3, 20)], "success", reference=True)
+    frame.steps["episode"][0] = place  # type: ignore[index]
+    outputs, _ = run_tracker([frame], CONFIG, baseline)
+    assert outputs.summaries[0].joined
+
+
 def test_an_episode_goes_on_as_begun_after_a_restart(baseline: MaterialisedBaseline) -> None:
     frames = [frame_of(nominal_rows(0, 5), reference=True), frame_of(nominal_rows(5, 20), "success", reference=True)]
     outputs, _ = run_tracker(frames, CONFIG, baseline, store_between=True)
