@@ -20,7 +20,7 @@ from springback.producers.babyai_testbed.tasks import (
 from springback.producers.emitter.step_emitter import StepEmitter, new_session
 
 AGENTS_PER_FAMILY = 2
-MOST_LEARNING_EPISODES = 80
+MOST_LEARNING_EPISODES = 200
 _FLUSH_TIMEOUT_S = 10.0
 
 
