@@ -86,7 +86,7 @@ def _evidence(evidence: "Evidence") -> Iterator[str]:
         )
     apart = [_level(level.stress) for level in evidence.levels if not level.compared]
     if apart:
-        yield f"left out of all metrics, for want of either version: {', '.join(apart)}"
+        yield f"left out of all metrics, for a version has none there that counts: {', '.join(apart)}"
 
 
 def _counts(counts: "EpisodeCounts") -> str:
