@@ -89,7 +89,7 @@ def _group(row: "ResilienceJson") -> str:
 def _resilience_sentences(row: "ResilienceJson") -> list[str]:
     told = [capacity_sentence(row)]
     if row.undeclared is not None and row.undeclared.episodes:
-        told.append(undeclared_sentence(row.undeclared.state, row.undeclared))
+        told.append(undeclared_sentence(row.undeclared))
     told += learning_sentences(row.bound_references, row.bound_references_needed, row.provisional)
     return told + beta_sentences(row)
 

@@ -83,6 +83,10 @@ class ViolationFigures(Protocol):
     """How many of a level's episodes broke the contract: `LevelFigures` have it, and so has their form in JSON."""
 
     @property
+    def state(self) -> LevelState:
+        """What the level shows."""
+
+    @property
     def episodes(self) -> int:
         """All of them."""
 
@@ -226,15 +230,15 @@ def worst_level(family: FamilyReading) -> WorstLevel | None:
     return max(levels, key=lambda worst: (worst.level.violation_low or 0.0, worst.level.violations), default=None)
 
 
-def undeclared_sentence(level: LevelState, figures: ViolationFigures) -> str:
+def undeclared_sentence(level: ViolationFigures) -> str:
     """What episodes whose stress nobody declared show; they are a level of their own.
 
     >>> from springback.stream_processors.resilience.readings import ExtensibilityRatios
-    >>> figures = LevelFigures(episodes=20, margin=None, state="broken", ratios=ExtensibilityRatios(), violations=20)
-    >>> undeclared_sentence(figures.state, figures)
+    >>> level = LevelFigures(episodes=20, margin=None, state="broken", ratios=ExtensibilityRatios(), violations=20)
+    >>> undeclared_sentence(level)
     'Under undeclared stress 20 of 20 episodes broke the contract: broken.'
     """
-    return f"Under undeclared stress {violation_text(figures)} episodes broke the contract: {level}."
+    return f"Under undeclared stress {violation_text(level)} episodes broke the contract: {level.state}."
 
 
 def learning_sentences(references: int | None, needed: int | None, provisional: int) -> list[str]:
@@ -244,7 +248,8 @@ def learning_sentences(references: int | None, needed: int | None, provisional: 
     ['Learning: 12 of 20 references; its windows are provisional.', 'Provisional, and in no capacity: 14 episodes.']
     """
     learning = learning_text(references, needed)
-    told = [] if learning is None else [f"{learning.capitalize()} references; its windows are provisional."]
+    of = "" if references is None else " references"
+    told = [] if learning is None else [f"{learning.capitalize()}{of}; its windows are provisional."]
     if provisional:
         told.append(f"Provisional, and in no capacity: {provisional:,} episode{'' if provisional == 1 else 's'}.")
     return told
