@@ -185,6 +185,8 @@ def stress_chart(family: FamilyReading) -> Options:
     What a level shows is told by the shape of its point, and by its being hollow; what was not tested is shaded.
     """
     points = [_point(margin) for margin in family.margins if margin.margin is not None]
+    # All that a margin can be by the cap as it is set, so that families can be compared by eye.
+    highest = [point["value"][1] for point in points] or [0.0]
     curve = line_series("margin M", _COLOUR, points)
     curve |= {"symbolSize": 9}
     lines = [mark_line({"yAxis": 0}, "contract", MUTED, "solid", position="insideStartBottom")]
@@ -197,22 +199,20 @@ def stress_chart(family: FamilyReading) -> Options:
     if family.live_stress is not None:
         name = f"live {stress_text(family.live_stress)}: {live_word(family)}"
         colour = "var(--sb-rebound)" if family.in_breach else INK
-        lines.append(mark_line({"xAxis": family.live_stress}, name, colour, "dashed", **_low(family.live_stress)))
+        lines.append(mark_line({"xAxis": family.live_stress}, name, colour, "dashed", **_above(family.live_stress)))
     curve["markLine"] = {"silent": True, "symbol": "none", "data": lines}
-    if family.tested_up_to is not None and family.tested_up_to < 1.0:
-        curve["markArea"] = {
-            "silent": True,
-            "itemStyle": {"color": "var(--sb-untested)"},
-            "data": [[{"xAxis": family.tested_up_to}, {"xAxis": 1.0}]],
-        }
+    tested = 0.0 if family.tested_up_to is None else family.tested_up_to
+    # Where all is tested an empty one, for a chart keeps what it is not told anew.
+    untested = [[{"xAxis": tested}, {"xAxis": 1.0}]] if tested < 1.0 else []
+    curve["markArea"] = {"silent": True, "itemStyle": {"color": "var(--sb-untested)"}, "data": untested}
     axis = value_axis(min=0, max=1, name="stress λ", nameLocation="middle", nameGap=26)
     options = base_options()
-    options["grid"] = {"left": 60, "right": 28, "top": 28, "bottom": 44}
+    options["grid"] = {"left": 60, "right": 28, "top": 44, "bottom": 44}
     del options["legend"]
     return {
         **options,
         "xAxis": axis | {"splitLine": {"show": False}, "axisLine": {"show": True, "onZero": False}, "splitNumber": 5},
-        "yAxis": value_axis(name="margin M", nameLocation="middle", nameGap=40),
+        "yAxis": value_axis(min=-1, max=max(0.5, *highest), name="margin M", nameLocation="middle", nameGap=44),
         "series": [curve],
     }
 
@@ -231,9 +231,9 @@ def _side(stress: float) -> Options:
     return _LEFT if stress >= _MIDDLE else _RIGHT
 
 
-def _low(stress: float) -> Options:
-    """At the foot of the line, where no other name stands."""
-    return _side(stress) | {"position": "start"}
+def _above(stress: float) -> Options:
+    """A line higher, so that two names of lines that stand close do not cross."""
+    return _side(stress) | {"offset": [0, -16]}
 
 
 def _point(margin: StressMargin) -> Options:

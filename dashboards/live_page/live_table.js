@@ -37,6 +37,7 @@ export default {
           <template v-else-if="props.col.look === 'remark'">
             {{ props.row[props.col.name] }}
             <div v-if="props.row[props.col.name + '_remark']" class="sb-under">{{ props.row[props.col.name + '_remark'] }}</div>
+            <div v-if="props.row[props.col.name + '_alarm']" class="sb-under sb-alarm">{{ props.row[props.col.name + '_alarm'] }}</div>
           </template>
           <template v-else>
             <span v-if="props.col.look === 'share' && props.row.share !== null" class="sb-meter sb-wide" aria-hidden="true"

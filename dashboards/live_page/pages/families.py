@@ -23,6 +23,7 @@ from springback.dashboards.live_page.page_parts import (
 from springback.dashboards.live_page.pages.stress_levels import LevelTable
 from springback.sinks.fleet.fleet_state import clean_family, family_key
 from springback.stream_processors.metrics.figure_words import (
+    NOT_TESTED_ABOVE,
     beta_sentences,
     capacity_text,
     dependable_text,
@@ -30,6 +31,7 @@ from springback.stream_processors.metrics.figure_words import (
     live_state,
     live_word,
     share_text,
+    short,
     stress_text,
     within_noise,
     worst_level,
@@ -47,12 +49,16 @@ _COLUMNS = (
     Column("success", "Success", "left", look="share", hint="Share of episodes that ended in success"),
     Column("cost", "Cost", "right", hint="Mean recovery cost of an episode"),
     Column("capacity", "Dependable", "left", look="remark", hint=meaning("dependable capacity")),
+    Column("brief", "Dependable", "right", hint=f"{meaning('dependable capacity')} ≥: at least; {NOT_TESTED_ABOVE}."),
     Column("star", "λ*", "left", "sb-wide", "remark", hint=meaning("λ*")),
     Column("now", "Stress now", "left", "sb-wide", "mark", hint=meaning("live stress")),
     Column("violations", "Broke the contract", "left", "sb-wide", "remark", hint=meaning("violation share")),
     Column("beta", "β", "right", "sb-wide", "remark", hint=meaning("β")),
     Column("episodes", "Episodes", "right", "sb-wide"),
 )
+BRIEF_COLUMNS = ("family", "success", "cost", "brief")
+"""Those for a narrow place."""
+
 _ROWS = 25
 LIVE_LOOKS: dict[LiveState, tuple[str, str]] = {
     "within": ("calm", "check_circle_outline"),
@@ -68,13 +74,13 @@ class FamilyTable:
     """The table. A click on a row chooses its family.
 
     Args:
-        columns: which of the columns; all when not given.
+        columns: which of the columns; all but the brief one when not given.
         on_choose: given the key of the family that was chosen.
     """
 
     def __init__(self, columns: tuple[str, ...] | None = None, on_choose: Callable[[str], None] | None = None) -> None:
         self._shown: list[dict[str, Any]] = []
-        shown = [column for column in _COLUMNS if columns is None or column.name in columns]
+        shown = [c for c in _COLUMNS if (c.name in columns if columns is not None else c.name != "brief")]
         paging = {"rowsPerPage": _ROWS, "sortBy": "family"}
         table = LiveTable(shown, row_key="key", pagination=paging, sizes=(_ROWS, 100), sort_suffix="_sort")
         if on_choose is not None:
@@ -122,14 +128,16 @@ def _row(family: FamilyReading) -> dict[str, Any]:
         "share": None if family.success_rate is None else round(100 * family.success_rate),
         **{"cost": figure(family.recovery_cost_mean), "cost_sort": _sortable(family.recovery_cost_mean)},
         **{"capacity": capacity, "capacity_remark": above, "capacity_sort": _sortable(family.dependable)},
+        **{"brief": short(dependable_text(family)), "brief_sort": _sortable(family.dependable)},
         **{"star": star, "star_remark": above_star, "star_sort": _sortable(family.capacity)},
         "now": now if family.live_stress is None else f"{stress_text(family.live_stress)} {now}",
         **{"now_sort": now, "now_mark": mark, "now_icon": icon},
         "now_hint": meaning(now),
         "violations": NOTHING if worst is None else f"{worst.level.violations:,} of {worst.level.episodes:,}",
         "violations_remark": "; ".join(
-            filter(None, (worst and stress_text(worst.stress), worst and share_text(worst.level), violated))
+            filter(None, (worst and f"λ {stress_text(worst.stress)}", worst and share_text(worst.level)))
         ),
+        "violations_alarm": violated,
         "violations_sort": _sortable(worst and worst.level.violation_low),
         **{"beta": figure(family.beta), "beta_sort": _sortable(family.beta)},
         "beta_remark": WITHIN_NOISE if noise else None,

@@ -8,7 +8,7 @@ from nicegui import app, ui
 
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.pages.agent_page import AgentPage
-from springback.dashboards.live_page.pages.families import FamilyPanel, FamilyTable
+from springback.dashboards.live_page.pages.families import BRIEF_COLUMNS, FamilyPanel, FamilyTable
 from springback.dashboards.live_page.pages.fleet_table import FleetTable
 from springback.dashboards.live_page.pages.page_frame import (
     PAGES,
@@ -33,7 +33,6 @@ with StepEmitter(KafkaPublisher("{broker}"), producer="robot-7") as emitter:
     episode.end("success")"""
 
 _NEWEST_WINDOWS = 6
-_ASIDE_COLUMNS = ("family", "success", "cost", "capacity")
 Refreshed = Callable[[Refresh], None]
 """Takes what brings a part of a page to what holds now."""
 
@@ -118,7 +117,7 @@ class LivePages:
             with ui.element("aside").classes("sb-aside"):
                 with ui.element("section").classes("sb-card").props('aria-label="Families"'):
                     ui.link("Families", PAGES["Families"]).classes("sb-title")
-                    families = FamilyTable(_ASIDE_COLUMNS)
+                    families = FamilyTable(BRIEF_COLUMNS)
                 with ui.element("section").classes("sb-card").props('aria-label="Recent rebound windows"'):
                     ui.link("Recent rebound windows", PAGES["Windows"]).classes("sb-title")
                     windows = WindowList(_NEWEST_WINDOWS, "short")

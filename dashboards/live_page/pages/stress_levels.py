@@ -5,7 +5,7 @@ from typing import Any
 from nicegui import ui
 
 from springback.dashboards.live_page.page_parts import NOTHING, Column, LiveTable, figure
-from springback.stream_processors.metrics.figure_words import stress_text, violation_text
+from springback.stream_processors.metrics.figure_words import share_text, stress_text
 from springback.stream_processors.metrics.glossary import meaning
 from springback.stream_processors.resilience.readings import FamilyReading, LevelFigures, LevelState
 
@@ -20,10 +20,10 @@ LEVEL_LOOKS: dict[LevelState, tuple[str, str]] = {
 _COLUMNS = (
     Column("stress", "λ", "left"),
     Column("state", "Shows", "left", look="mark"),
-    Column("episodes", "Episodes", "right", hint="The latest ones that the level rests on"),
+    Column("episodes", "Episodes", "right", "sb-wide", hint="The latest ones that the level rests on"),
     Column("margin", "M", "right", hint=meaning("margin M")),
     Column("favourable", "M⁺", "right", "sb-wide", hint=meaning("favourable margin M⁺")),
-    Column("violations", "Broke the contract", "right", hint=meaning("violation share")),
+    Column("violations", "Broke the contract", "right", look="remark", hint=meaning("violation share")),
 )
 _MOST_LEVELS = 100
 
@@ -35,6 +35,7 @@ class LevelTable:
         paging = {"rowsPerPage": _MOST_LEVELS, "sortBy": None}
         self._table = LiveTable(_COLUMNS, row_key="key", pagination=paging, sizes=(_MOST_LEVELS,), sort_suffix="_sort")
         self._table.props["hide-bottom"] = True
+        self._table.classes("sb-levels")
         self._shown: list[dict[str, Any]] = []
         self._unmeasured = ui.label().classes("sb-note")
 
@@ -64,7 +65,8 @@ def _row(place: int, stress: float | None, level: LevelFigures) -> dict[str, Any
         **{"episodes": f"{level.episodes:,}", "episodes_sort": level.episodes},
         **{"margin": figure(level.margin), "margin_sort": _sortable(level.margin)},
         **{"favourable": figure(level.favourable_margin), "favourable_sort": _sortable(level.favourable_margin)},
-        "violations": violation_text(level) if level.episodes else NOTHING,
+        "violations": f"{level.violations:,} of {level.episodes:,}" if level.episodes else NOTHING,
+        "violations_remark": share_text(level),
         "violations_sort": _sortable(level.violation_share),
     }
 

@@ -63,7 +63,9 @@ def test_what_is_not_known_is_not_drawn() -> None:
     (series,) = stress_chart(family(**(NOTHING_KNOWN | {"live_stress": None, "stress_state": None})))["series"]
     assert series["data"] == []
     assert list(marks_of(series)) == ["contract"]
-    assert "markArea" not in series
+    assert series["markArea"]["data"] == [[{"xAxis": 0.0}, {"xAxis": 1.0}]]
+    (series,) = stress_chart(family(tested_up_to=1.0))["series"]
+    assert series["markArea"]["data"] == []  # said, for a chart keeps what it is not told anew
     # Nothing declared runs: not even what it is at is drawn. Nothing is dependable: no line is at 0.
     none = family(capacity=0.0, capacity_flag="none", dependable=None, live_stress=None, stress_state=None)
     assert list(marks_of(stress_chart(none)["series"][0])) == ["contract"]
