@@ -151,7 +151,7 @@ _WORDS = (
     Word(
         "twin unmeasured",
         "an unpaired episode",
-        "The loss of the reference episodes of its task is not known.",
+        "The reference episodes of its task have no stability loss, or only provisional ones.",
     ),
     Word("other version", "an unpaired episode", "Only other methods or versions have reference episodes of its task."),
     Word("unmeasured", "an unpaired episode", "Its own stability loss is not known."),
