@@ -198,9 +198,9 @@ class ParaphrasedMission(Undisturbed):
 
 _DISTURBANCES: dict[DisturbanceName, Callable[[float, np.random.Generator], Disturbance]] = {
     "slip": SlippingActions,
-    "moved": MovingThings,
     "mis-grounding": MistakenTargets,
     "paraphrase": ParaphrasedMission,
+    "moved": MovingThings,
 }
 
 

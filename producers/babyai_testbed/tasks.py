@@ -109,7 +109,7 @@ def plan_episodes(
         ValueError: there is no such family.
 
     >>> [(e.task.family, e.stress, e.disturbance) for e in plan_episodes(1, families=["navigation"], stresses=[0, 1])]
-    [('navigation', 0, None), ('navigation', 1, 'moved')]
+    [('navigation', 0, None), ('navigation', 1, 'mis-grounding')]
     """
     tasks = [list(islice(task_sequence(family, seed), episodes)) for family in families]
     for level, stress in enumerate(stresses):

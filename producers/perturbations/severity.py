@@ -15,13 +15,13 @@ from typing import Literal, get_args
 
 from springback.producers.perturbations.kinds import PerturbationKind
 
-DisturbanceName = Literal["slip", "moved", "mis-grounding", "paraphrase"]
+DisturbanceName = Literal["slip", "mis-grounding", "paraphrase", "moved"]
 DISTURBANCES: tuple[DisturbanceName, ...] = get_args(DisturbanceName)
 KIND_OF: dict[DisturbanceName, PerturbationKind] = {
     "slip": "physical",
-    "moved": "object_state",
     "mis-grounding": "semantic",
     "paraphrase": "semantic",
+    "moved": "object_state",
 }
 
 

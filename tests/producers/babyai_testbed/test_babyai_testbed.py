@@ -210,7 +210,7 @@ def test_severity_zero_is_clean_whatever_the_kind() -> None:
 def test_wrong_arguments_are_refused_before_anything_is_played() -> None:
     task = next(task_sequence("navigation"))
     with StepEmitter(MemoryPublisher(), producer="test") as emitter:
-        with pytest.raises(ValueError, match="needs a disturbance: slip, moved, mis-grounding, paraphrase"):
+        with pytest.raises(ValueError, match="needs a disturbance: slip, mis-grounding, paraphrase, moved"):
             play(task, emitter, episode="e", stress=0.5)
         with pytest.raises(ValueError, match=r"a severity lies in \[0, 1\], got 1.5"):
             play(task, emitter, episode="e", stress=1.5, disturbance="slip")
