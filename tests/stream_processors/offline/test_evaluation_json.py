@@ -65,6 +65,14 @@ def test_a_summary_carries_the_magnitude_that_was_realised_and_its_way_in_metres
     assert (summary.navigation.final_distance, summary.navigation.path, summary.navigation.actions) == (1.5, 5.0, 12)
 
 
+def test_the_first_header_of_an_episode_counts() -> None:
+    rows = nominal_rows(0, 20)
+    for first, later in ((None, 0.8), (0.2, 0.8), (0.2, None)):
+        frames = [frame_of(rows[:10], stress=first), frame_of(rows[10:], "success", stress=later)]
+        [summary] = evaluate_frames(frames, ResilienceConfig()).summaries
+        assert (summary.traits.stress, summary.steps) == (first, 20)
+
+
 REPORTED = {
     "success_rate", "spl", "sel", "goal_completion", "thresholds", "navigation", "provisional", "bound_references",
     "bound_references_needed", "beta", "beta_p95", "beta_by_kind", "beta_unpaired", "beta_difference", "unpaired",
