@@ -1,1 +1,1 @@
-"""What a stress severity means as parameters of perturbations, and what disturbs Habitat by them."""
+"""What a stress severity means as parameters of perturbations, instructions in other words, what disturbs Habitat."""

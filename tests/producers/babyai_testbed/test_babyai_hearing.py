@@ -69,6 +69,14 @@ def test_a_word_that_it_does_not_know_narrows_nothing_down() -> None:
     assert len(meant_by(level, COLOUR, THING)) == 4
 
 
+def test_a_place_that_it_does_not_know_is_anywhere() -> None:
+    left, right = ball_of("red"), ball_of("red")
+    mission = verifier.GoToInstr(verifier.ObjDesc("ball", "red", "front"))
+    level = open_room(mission, (left, 1, 6), (right, 5, 1))
+    assert meant_by(level) == [right]  # the agent stands at (1, 1) and looks along the row
+    assert len(meant_by(level, Edit("place", "in front of you", "ahead of you", thing=0))) == 2
+
+
 def test_it_knows_what_an_act_can_be_done_to() -> None:
     red, door, other = ball_of("red"), door_of("red"), door_of("blue")
     things = [(red, 6, 1), (door, 7, 3), (other, 3, 7)]

@@ -262,7 +262,12 @@ def test_the_end_says_how_much_there_really_was(
 
 def test_a_clean_run_has_no_magnitude_to_tell(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
     end, header, _ = ended(watch(disturbed(LiveEnv(), 0.0), emitter, family="nav"), emitter, publisher)
-    assert (end.realised_magnitude, header.attack) == (None, "none")
+    assert (end.realised_magnitude, header.attack, header.stress) == (None, "none", 0.0)
+
+
+def test_who_only_watches_does_not_know_the_stress(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    _, header, _ = ended(watch(LiveEnv(), emitter, family="nav"), emitter, publisher)
+    assert header.stress is None
 
 
 class Instruction(SimpleNamespace):

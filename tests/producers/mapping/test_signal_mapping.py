@@ -121,6 +121,11 @@ def test_the_shipped_mappings_are_found_by_name(tmp_path: Path) -> None:
     assert load_mapping(tmp_path / "own.toml").agent.constant == "a"
 
 
+def test_the_shipped_mappings_declare_no_stress_that_nobody_measured() -> None:
+    for name in shipped_mappings():
+        assert not {"stress", "magnitude", "perturbation", "attack"} & set(load_mapping(name).header)
+
+
 def test_the_mappings_of_the_readme_are_mappings() -> None:
     text = (ROOT / "producers" / "README.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
