@@ -156,7 +156,11 @@ _WORDS = (
     Word("other version", "an unpaired episode", "Only other methods or versions have reference episodes of its task."),
     Word("unmeasured", "an unpaired episode", "Its own stability loss is not known."),
     Word("let go", "an unpaired episode", "It waited for its twin until memory had no more room."),
-    Word("no magnitude", "an unpaired episode", "It said neither magnitude nor stress: there is nothing to divide by."),
+    Word(
+        "no magnitude",
+        "an unpaired episode",
+        "It said neither magnitude nor stress, or had none in the end: there is nothing to divide by.",
+    ),
     Word(
         "interruption",
         "a cycle",

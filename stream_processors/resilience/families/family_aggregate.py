@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TypeVar
 
+import msgspec
+
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.families.family_state import (
     NEVER_S,
@@ -250,8 +252,18 @@ def monitors(summaries: Iterable[EpisodeSummary], config: AggregateConfig) -> di
 
 
 def in_order(begun: Iterable[EpisodeBegun], summaries: Iterable[EpisodeSummary]) -> list[FamilyEvent]:
-    """Beginnings and ends by time, as `aggregate` takes them; at one instant ends come first."""
-    events: list[FamilyEvent] = [*summaries, *begun]
+    """Beginnings and ends by time, as `aggregate` takes them; at one instant ends come first.
+
+    A beginning is told when a frame arrives, which in a recording may be as late as the end: it is where the summary
+    says that the episode started.
+    """
+    ends = list(summaries)
+    started = {summary.key: summary.started_s for summary in ends}
+    beginnings = [
+        msgspec.structs.replace(event, time_s=min(event.time_s, started.get(event.key, event.time_s)))
+        for event in begun
+    ]
+    events: list[FamilyEvent] = [*ends, *beginnings]
     return sorted(events, key=_time_of)
 
 

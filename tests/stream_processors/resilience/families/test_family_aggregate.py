@@ -527,3 +527,12 @@ def test_by_time_ends_come_before_beginnings() -> None:
     first, second = begun_of("1", START_S), begun_of("2", START_S + 5)
     end = summary_of("1", ended_s=START_S + 5)
     assert in_order([second, first], [end]) == [first, end, second]
+
+
+def test_a_beginning_told_late_is_where_the_episode_started() -> None:
+    # A whole recording may come as one batch: its episodes are told to have begun when they have ended.
+    end = summary_of("1", ended_s=START_S + 500)
+    assert in_order([begun_of("1", START_S + 500)], [end]) == [begun_of("1", START_S), end]
+    failed = [*withstands(0.2), summary_of("long", stress=0.8, ended_s=START_S + 500)]
+    (found,) = aggregate(in_order([begun_of("long", START_S + 500, stress=0.8)], failed), FIXED)
+    assert (found.breaches, found.stress_state) == (1, None)
