@@ -330,7 +330,8 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
 
     Attributes:
         episodes: episodes seen to end; `censored` ones are counted apart and enter nothing.
-        violations: episodes whose monitor m_i (equation 7) fell below 0 by the thresholds at its end.
+        violations: episodes whose monitor m_i (equation 7) fell below 0 by the thresholds at its end, since it began;
+            those of the latest episodes by the thresholds of now are the levels' own.
         beta: the sup of the ratio of equation 6 over pairs; `beta_p95` its 0.95 quantile; None without a pair.
         beta_by_kind: the sup by perturbation kind.
         beta_unpaired: the same ratio against the family's mean reference loss: an estimate for fleets without twins.
@@ -340,7 +341,8 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
             difference within it says nothing. `beta_difference` is that of the pair that gives beta.
         capacity: lambda*_f, 0 with flag `none` where no stress level holds, None with `insufficient` where no level can
             say; `open` where nothing above it was tested.
-        dependable: the largest stress below and at which every level that can say is kept.
+        dependable: the largest stress below and at which every level that can say is kept; None where the lowest is
+            not, or none can say.
         tested_up_to: the largest stress of a level that can say.
         first_breach: the smallest stress of such a level with a negative margin.
         margins: the levels of the stress grid; `undeclared` the one of episodes that declared no stress.
@@ -352,7 +354,8 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
         contract_violated: whether at some level, the undeclared one too, more episodes break the contract than it
             allows; `contract_violations` counts its beginnings.
         bound_references: references behind the family's alarm bounds, of `bound_references_needed`: it is learning as
-            long as they are fewer. None where nothing said so. `provisional_episodes` ended while it was learning.
+            long as they are fewer. None where nothing said so. `provisional_episodes` ended while it was learning: of
+            the figures here they count in `episodes` and in those of outcome and navigation alone.
         navigation: by attack kind; `all` over every kind.
     """
 
