@@ -67,7 +67,10 @@ class FleetTraffic:
             self._whole_episode(family, number % TASKS, agent=f"teacher-{number % 3}", reference=True)
 
     def perturb(self) -> None:
-        """Enough perturbed episodes at every stress level for its margin to decide."""
+        """Enough perturbed episodes at every stress level for its margin to decide, and one that has no clean twin."""
+        self._whole_episode(
+            "navigation", TASKS, agent="runner-0", stress=0.2, magnitude=0.2, perturbation="physical", attack="physical"
+        )
         for family, stress, task in itertools.product(FAMILIES, STRESSES, range(TASKS)):
             failed = stress > 0.4
             self._whole_episode(

@@ -1,6 +1,7 @@
 """All of it at once: pipeline, fleet, Prometheus and Alertmanager with the shipped files, and who they tell.
 
-The times of the shipped rules are divided by HASTEN (`springback alerts export --hasten`); their expressions stay.
+The times of the shipped rules are divided by HASTEN (`springback alerts export --hasten`), and those of the worker are
+about as much shorter; the rules' expressions stay.
 """
 
 import contextlib
@@ -18,6 +19,8 @@ from springback.deploy.broker_process import free_port
 from springback.deploy.local_stack import LocalStack
 from springback.producers.emitter.kafka_publisher import KafkaPublisher
 from springback.sinks.sink_runner import ReadingTopics
+from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.readings import EpisodeBegun, EpisodeKey, EpisodeTraits, encode_reading
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.topics import STEPS, topic_name
@@ -103,7 +106,8 @@ def monitoring_stack(directory: Path) -> Iterator[MonitoringStack]:
     Args:
         directory: where files and logs go.
     """
-    settings = WorkerSettings(partitions=2)
+    live = AggregateConfig(hold_s=1.0, breach_end_s=2.0)
+    settings = WorkerSettings(partitions=2, resilience=ResilienceConfig(aggregate=live))
     with contextlib.ExitStack() as opened:
         receiver = opened.enter_context(WebhookReceiver())
         stack = opened.enter_context(LocalStack("embedded", settings, logs=directory / "logs"))

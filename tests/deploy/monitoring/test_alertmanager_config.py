@@ -156,7 +156,7 @@ CAUSES: list[tuple[str, Labels, list[Labels], list[Labels]]] = [
         "contract violated",
         alert("SpringbackContractViolated", **GROUP),
         [alert("SpringbackMarginNegative", **GROUP)],
-        [alert("SpringbackBetaAboveContract", **GROUP), alert("SpringbackStressCapacityBreach", **GROUP)],
+        [alert("SpringbackBetaAboveContract", **GROUP), alert("SpringbackStressUntested", **GROUP)],
     ),
     (
         "silent",
