@@ -40,7 +40,7 @@ def comparison_view(comparison: "VersionComparison") -> RenderableType:
     contract = comparison.contract
     title = f"Version {comparison.candidate_version} against {comparison.baseline_version}"
     legend = (
-        f"interval: {contract.confidence:.0%} bootstrap interval of the change, over tasks\n"
+        f"interval: {100 * contract.confidence:g} % bootstrap interval of the change, over tasks\n"
         "p pair: Wilcoxon, over the tasks that both played; p rank: Mann-Whitney, as if\n"
         "no two tasks belonged together; both Holm-corrected over families\n"
         "may: by how much it may worsen; unclear: too little to decide by\n"

@@ -133,7 +133,7 @@ class VersionContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     schema_version: int
     rule: Literal["certain", "point"] = "certain"
-    confidence: float = 0.99
+    confidence: float = 0.995
     resamples: int = 2000
     seed: int = 0
     least_tasks: int = 5

@@ -9,6 +9,7 @@ from springback.stream_processors.offline.comparison_contract import (
     Allowance,
     ContractError,
     EvidenceRules,
+    VersionContract,
     load_contract,
 )
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
@@ -22,7 +23,7 @@ def test_the_shipped_contract_is_one() -> None:
     assert contract.rule == "certain"
     checked = {name for name in METRICS if contract.allowance("any", name) is not None}
     assert checked == set(METRICS) - {"beta"}
-    assert contract.evidence == EvidenceRules()
+    assert (contract.evidence, contract.confidence) == (EvidenceRules(), VersionContract(schema_version=1).confidence)
 
 
 def test_the_comments_of_the_shipped_contract_name_the_defaults() -> None:
