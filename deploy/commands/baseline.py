@@ -48,9 +48,8 @@ def export_(
         typer.echo("springback: nothing has been learned yet: no reference episode has ended in success", err=True)
         raise typer.Exit(1)
     file.write_bytes(data)
-    config = chosen.resilience.baseline
     learned = ", ".join(
-        f"{name} ({family.references} episodes, {len(family.counting_sums(config))} behind its alarm bounds)"
+        f"{name} ({family.references} episodes, {len(family.counting_sums())} behind its alarm bounds)"
         for name, family in sorted(families.items())
     )
     typer.echo(f"Wrote {file}: {learned}")

@@ -214,8 +214,11 @@ def learn_baseline(
         learned = StageBaseline(grid=config.grid)
         for contribution in contributions:
             # Its own sums are by a baseline that it has taught itself.
-            calibrating = msgspec.structs.replace(contribution, largest=sums.get(contribution.key))
-            learned.add(calibrating, config.baseline)
+            learned.add(msgspec.structs.replace(contribution, largest=None), config.baseline)
+        family_of = {contribution.key: contribution.family for contribution in contributions}
+        for key, largest in sums.items():
+            if key in family_of:
+                learned.families[family_of[key]].largest.append(largest)
     return learned
 
 

@@ -164,7 +164,7 @@ def calibrated_bounds(family: FamilyBaseline, config: BaselineConfig, fixed: Ala
     Each episode's sums are by references that it is not among: sums by a baseline that the episode itself has taught
     are too small, and every other clean episode would raise an alarm.
     """
-    counting = family.counting_sums(config)
+    counting = family.counting_sums()
     if len(counting) < config.calibration_episodes:
         return fixed
     effort = quantile([sums.effort for sums in counting], config.calibration_rank)
@@ -227,7 +227,7 @@ def _materialise_family(
         rows.reshape(len(modes) + 1, n_p, n_q),
         calibrated_bounds(family, config, fixed),
         references=family.references,
-        bound_references=len(family.counting_sums(config)),
+        bound_references=len(family.counting_sums()),
         valued=family.valued > 0,
         stable=family.stable > 0,
     )

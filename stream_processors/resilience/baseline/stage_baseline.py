@@ -54,8 +54,8 @@ class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         calibration_episodes: reference episodes with sums that count, from which on alarm bounds are calibrated.
         calibration_rank: the quantile of the reference episodes' largest sums that becomes the bound.
         calibration_floor: the smallest calibrated bound.
-        calibration_share: an episode's sums count while the baseline that scored it held at least this share of the
-            references that its family has now: the first ones were scored by a baseline that knew little yet.
+        calibration_share: as a family learns episode by episode, an episode's sums count as long as the baseline that
+            scored it held at least this share of the references of now: that of the first ones knew little yet.
         learning_references: references that must stand behind a family's bounds (see `WindowConfig.bound_references`).
             With fewer the family is learning, and its windows and episodes are provisional.
         mature_episodes: reference episodes that a family must have while it learns live before its baseline is used:
@@ -141,7 +141,9 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
         if contribution.largest is not None:
             self.largest = [*self.largest, contribution.largest]
         # References only become more: what no longer counts never will.
-        self.largest = self.counting_sums(config)[-config.calibration_memory :]
+        needed = config.calibration_share * self.references
+        latest = [sums for sums in self.counting_sums() if sums.references >= needed]
+        self.largest = latest[-config.calibration_memory :]
         self.recent = [*self.recent, mark][-config.contribution_memory :]
         self.merge_cells(contribution.cells, sums_matrix(contribution.sums))
         if contribution.policy:
@@ -150,10 +152,9 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
             self.stable += contribution.stable
         return changed
 
-    def counting_sums(self, config: BaselineConfig) -> list[LargestSums]:
-        """The largest sums that count: those by a baseline that held enough of the references of now (ours)."""
-        needed = max(1, config.calibration_share * self.references)
-        return [sums for sums in self.largest if sums.references >= needed]
+    def counting_sums(self) -> list[LargestSums]:
+        """The largest sums that alarm bounds may rest on: those of which it is known what scored them (ours)."""
+        return [sums for sums in self.largest if sums.references > 0]
 
     def matured(self, episodes: int) -> "FamilyBaseline":
         """The same baseline, without the returns or the stability that fewer episodes than these have taught."""

@@ -115,8 +115,17 @@ def test_learned_live_the_later_half_of_the_references_stands_behind_the_bounds(
         baseline.add(contribution(k, largest=sums), CONFIG)
     family = baseline.families["f"]
     assert [sums.references for sums in family.largest] == list(range(max(10, -(-n // 2)), n))
-    assert family.counting_sums(CONFIG) == family.largest
+    assert family.counting_sums() == family.largest
     assert (len(family.largest) >= CONFIG.learning_references) == (n >= 40)
+
+
+@pytest.mark.parametrize(("behind", "counts"), [(5, True), (4, False)])
+def test_sums_count_as_long_as_half_of_the_references_scored_them(behind: int, counts: bool) -> None:
+    # Of an import, whose sums all count, those stay that are by five of the ten references of now.
+    baseline = StageBaseline()
+    baseline.families["f"] = FamilyBaseline(references=9, largest=[LargestSums(1.0, 0.0, behind)] * 9)
+    baseline.add(contribution(1), CONFIG)
+    assert len(baseline.families["f"].largest) == (9 if counts else 0)
 
 
 def test_many_references_at_once_leave_no_sums_behind() -> None:
