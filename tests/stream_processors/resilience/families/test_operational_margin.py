@@ -190,10 +190,11 @@ accepted = st.builds(
     st.floats(0, 1),
     st.floats(1e-6, 1),
     st.sampled_from(["auto", 1e-3, 8.0, 1e6]),
+    st.booleans(),
     st.integers(0, 60),
 )
 def test_total_failure_breaks_every_level_whatever_the_settings(
-    settings: tuple[int, float, float, int], progress: float, least: float, most: Any, more: int
+    settings: tuple[int, float, float, int], progress: float, least: float, most: Any, scored: bool, more: int
 ) -> None:
     smallest, cap, alpha, episodes = settings
     try:
@@ -207,10 +208,14 @@ def test_total_failure_breaks_every_level_whatever_the_settings(
     references = ReferenceEpisodes()
     for _ in range(5):
         references.add(summary_of(reference=True))
-    # Nothing was reached, some way may have been gone, and what failed at once has cost nothing.
-    failed = summary_of(outcome="failure", final_progress=progress, final_propositions=0.0, stability_loss=0.0)
+    # Nothing was reached, some way may have been gone, and what failed at once has cost nothing, as far as one knows.
+    cost = 0.0 if scored else None
+    failed = summary_of(
+        outcome="failure", final_progress=progress, final_propositions=0.0, recovery_cost=cost, stability_loss=cost
+    )
     found = level_figures(level_of(*[failed] * (episodes + more)), references.thresholds(contract, config.auto), config)
-    assert found.state == "broken"
+    # Progress, propositions and violations are always measured, so by default (K = 2) nothing is ever insufficient.
+    assert found.state == ("broken" if scored or smallest <= 3 else "insufficient")
     assert found.violations == found.episodes
 
 
