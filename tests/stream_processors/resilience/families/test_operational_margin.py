@@ -1,6 +1,7 @@
 """Equations 7 to 9 worked by hand, and which state a level is in."""
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -171,39 +172,30 @@ def test_situation_1_six_of_ten_that_break_their_contract_break_their_level() ->
     assert (found.state, found.violations) == ("broken", 6)
 
 
-accepted = st.builds(
-    lambda smallest, nearness, alpha, episodes: (
-        smallest,
-        1 + nearness * ((smallest / (smallest - 1) if smallest > 1 else 20) - 1),
-        alpha,
-        episodes,
-    ),
-    st.integers(1, 5),
-    st.floats(0, 1),
-    st.floats(0.001, 0.999),
-    st.integers(1, 40),
-)
-
-
 @given(
-    accepted,
-    st.floats(0, 1),
+    st.integers(1, 5),
+    st.one_of(st.floats(0, 1.5), st.just(1.0)),
+    st.floats(0.001, 0.8),
+    st.integers(1, 40),
+    st.one_of(st.floats(0, 1), st.just(1.0)),
     st.floats(1e-6, 1),
     st.sampled_from(["auto", 1e-3, 8.0, 1e6]),
     st.booleans(),
     st.integers(0, 60),
 )
-def test_total_failure_breaks_every_level_whatever_the_settings(
-    settings: tuple[int, float, float, int], progress: float, least: float, most: Any, scored: bool, more: int
-) -> None:
-    smallest, cap, alpha, episodes = settings
-    try:
+def test_total_failure_breaks_every_level_by_all_settings_that_are_accepted(
+    smallest: int, nearness: float, alpha: float, episodes: int,
+    progress: float, least: float, most: Any, scored: bool, more: int,
+) -> None:  # fmt: skip
+    # Caps from 1 up to the largest that may be accepted, and beyond it.
+    cap = 1 + nearness * (smallest / (smallest - 1) - 1 if smallest > 1 else 20)
+    config = None
+    with suppress(ValueError):
         config = AggregateConfig(
             smallest=smallest, ratio_cap=cap, alpha=alpha, min_episodes=episodes, level_generation=None
         )
-    except ValueError:
-        assume(False)
-        raise
+    assume(config is not None)
+    assert config is not None
     contract = FamilyContract(progress=least, propositions=least, recovery=most, stability=most, safety=most)
     references = ReferenceEpisodes()
     for _ in range(5):
