@@ -59,8 +59,8 @@ def test_hastening_divides_every_time_and_leaves_the_expressions(tmp_path: Path)
     AlertFiles(hasten=60.0).write(tmp_path / "drill")
     shipped, drill = alerts(tmp_path / "shipped"), alerts(tmp_path / "drill")
     assert [rule["expr"] for rule in shipped] == [rule["expr"] for rule in drill]
-    assert (shipped[0]["for"], shipped[0]["keep_firing_for"]) == ("1m", "5m")
-    assert (drill[0]["for"], drill[0]["keep_firing_for"]) == ("1000ms", "5000ms")
+    assert (shipped[0]["for"], shipped[0]["keep_firing_for"]) == ("30s", "5m")
+    assert (drill[0]["for"], drill[0]["keep_firing_for"]) == ("500ms", "5000ms")
     assert content(tmp_path / "drill" / "prometheus.yml")["global"] == {
         "scrape_interval": "250ms",
         "evaluation_interval": "250ms",
