@@ -212,7 +212,9 @@ def stress_chart(family: FamilyReading) -> Options:
     return {
         **options,
         "xAxis": axis | {"splitLine": {"show": False}, "axisLine": {"show": True, "onZero": False}, "splitNumber": 5},
-        "yAxis": value_axis(min=-1, max=max(0.5, *highest), name="margin M", nameLocation="middle", nameGap=44),
+        "yAxis": value_axis(
+            min=-1, max=max(0.5, *highest), interval=0.5, name="margin M", nameLocation="middle", nameGap=44
+        ),
         "series": [curve],
     }
 

@@ -157,7 +157,7 @@ def capacity_sentence(figures: CapacityFigures) -> str:
     if broken is not None:
         told += f"; the first with a negative margin is {stress_text(broken)}"
     if tested < _LARGEST_STRESS:
-        return f"{told}. Nothing above {stress_text(tested)} is tested."
+        return f"{told}. Above {stress_text(tested)} there are too few episodes to tell."
     return f"{told}."
 
 

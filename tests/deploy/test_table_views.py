@@ -60,7 +60,14 @@ def test_names_are_shown_as_they_are_and_steer_no_terminal() -> None:
 @pytest.mark.parametrize(
     ("dependable", "tested_up_to", "capacity", "flag", "cells", "sentence"),
     [
-        (0.0, 0.0, 0.0, "open", "≥ 0.0 ≥ 0.0", "It keeps its contract without stress. Nothing above 0.0 is tested."),
+        (
+            0.0,
+            0.0,
+            0.0,
+            "open",
+            "≥ 0.0 ≥ 0.0",
+            "It keeps its contract without stress. Above 0.0 there are too few episodes to tell.",
+        ),
         (0.4, 1.0, 0.8, "ok", "0.4 0.8", "It keeps its contract at every tested level up to 0.4"),
         (None, 1.0, 0.0, "none", "none none", "Not even its lowest tested level is kept"),
         (None, None, None, "insufficient", "not known not known", "Too few episodes at any declared stress"),

@@ -286,7 +286,7 @@ def test_at_three_moments_of_a_demo_nothing_says_more_than_is_known(
     number = 0
     for moment, (row, words) in {
         "learning": (r"learning: 12 of 20.*not known.*untested", "Learning: 12 of 20 references"),
-        "clean": (r"at least 0\.0.*not tested above", "Nothing above 0.0 is tested."),
+        "clean": (r"at least 0\.0.*not tested above", "Above 0.0 there are too few episodes to tell."),
         "rising": (r"at least 0\.2.*not tested above", "Its agents work at 0.6 now: untested."),
         "ended": (r"no declared stress running", "No declared stress running."),
     }.items():

@@ -78,9 +78,9 @@ def test_a_point_of_an_undecided_level_has_a_shape_of_its_own() -> None:
 
 def test_the_curve_is_told_in_words() -> None:
     assert curve_words(family()) == (
-        "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. Nothing above "
-        "0.6 is tested. Its agents work at 0.2 now: within. Contract violated: under stress 0.6 8 of 12 (39 to 86 %) "
-        "episodes broke it."
+        "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. Above 0.6 "
+        "there are too few episodes to tell. Its agents work at 0.2 now: within. Contract violated: under stress 0.6 "
+        "8 of 12 (39 to 86 %) episodes broke it."
     )
     assert "Its agents work at 0.8 now: breach." in curve_words(family(stress_state="breach", live_stress=0.8))
     assert curve_words(family(capacity=0.0, capacity_flag="none", dependable=None)).startswith(
@@ -89,7 +89,7 @@ def test_the_curve_is_told_in_words() -> None:
     assert curve_words(family(**NOTHING_KNOWN)).startswith("Too few episodes at any declared stress")
 
 
-def test_what_is_said_at_three_moments_of_a_demo() -> None:
+def test_what_is_said_at_moments_of_a_demo() -> None:
     """Situations 2 and 10: while clean episodes run, as stress rises, at the end. Nothing says more than is known."""
     told = {moment: curve_words(reading) for moment, reading in moments().items()}
     assert told == {
@@ -98,16 +98,17 @@ def test_what_is_said_at_three_moments_of_a_demo() -> None:
             "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no capacity: 12 episodes."
         ),
         "clean": (
-            "It keeps its contract without stress. Nothing above 0.0 is tested. Its agents work at 0.0 now: within."
+            "It keeps its contract without stress. Above 0.0 there are too few episodes to tell. Its agents work at "
+            "0.0 now: within."
         ),
         "rising": (
-            "It keeps its contract at every tested level up to 0.2. Nothing above 0.2 is tested. Its agents work at "
-            "0.6 now: untested."
+            "It keeps its contract at every tested level up to 0.2. Above 0.2 there are too few episodes to tell. Its "
+            "agents work at 0.6 now: untested."
         ),
         "ended": (
-            "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. Nothing "
-            "above 0.6 is tested. No declared stress running. Contract violated: under stress 0.6 8 of 12 (39 to 86 %) "
-            "episodes broke it."
+            "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. Above 0.6 "
+            "there are too few episodes to tell. No declared stress running. Contract violated: under stress 0.6 8 of "
+            "12 (39 to 86 %) episodes broke it."
         ),
     }
     assert marks_of(stress_chart(moments()["clean"])["series"][0]) == {

@@ -30,16 +30,16 @@ def known_up_to(dependable: float | None, tested_up_to: float | None, first_brea
         (None, None, None, "not known", "Too few episodes at any declared stress to say what it withstands."),
         (
             *(0.0, 0.0, None, "at least 0.0; not tested above"),
-            "It keeps its contract without stress. Nothing above 0.0 is tested.",
+            "It keeps its contract without stress. Above 0.0 there are too few episodes to tell.",
         ),
         (
             *(0.4, 0.4, None, "at least 0.4; not tested above"),
-            "It keeps its contract at every tested level up to 0.4. Nothing above 0.4 is tested.",
+            "It keeps its contract at every tested level up to 0.4. Above 0.4 there are too few episodes to tell.",
         ),
         (
             *(0.4, 0.6, 0.6, "0.4"),
             "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. "
-            "Nothing above 0.6 is tested.",
+            "Above 0.6 there are too few episodes to tell.",
         ),
         (1.0, 1.0, None, "1.0", "It keeps its contract at every tested level up to 1.0."),
         (
