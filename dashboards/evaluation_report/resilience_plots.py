@@ -35,6 +35,7 @@ from springback.stream_processors.metrics.figure_words import (
     capacity_text,
     dependable_text,
     stress_text,
+    undeclared_sentence,
 )
 from springback.stream_processors.offline.tables import ResilienceJson
 
@@ -48,12 +49,17 @@ def stress_response_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSecti
     """A panel for each family, with its methods in it."""
     panels, missing = [], list(chosen.left_out)
     for family, rows in chosen.families.items():
-        curves = [(row, curve) for row in rows for curve in own(numbers.evaluation.resilience, row)]
-        curves = [(row, curve) for row, curve in curves if any(m.margin is not None for m in curve.margins)]
+        known = [(row, curve) for row in rows for curve in own(numbers.evaluation.resilience, row)]
+        curves = [(row, curve) for row, curve in known if any(m.margin is not None for m in curve.margins)]
+        missing += [
+            f"{name_text(family)}, {method_name(row)}: {undeclared_sentence(curve.undeclared)}"
+            for row, curve in known
+            if curve.undeclared is not None and curve.undeclared.episodes
+        ]
         if curves:
             panels.append(_stress_panel(family, curves[:MOST_SERIES]))
         else:
-            missing.append(f"{name_text(family)}: no stress has an episode that a margin could be found of.")
+            missing.append(f"{name_text(family)}: no declared stress has an episode that a margin could be found of.")
     return PlotSection(
         "How much stress does a family withstand?",
         "From 0 on the contract is kept, in the shaded part below it is not. M_f is the mean of the two worst ratios "

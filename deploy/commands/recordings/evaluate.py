@@ -108,18 +108,36 @@ def _families_without_baseline(summaries: Sequence["EpisodeSummary"]) -> list[st
 
 
 def _caveats(summaries: Sequence["EpisodeSummary"]) -> list[str]:
-    """What families are judged by with too few references behind it, and references that teach nothing."""
+    """What families are judged by with too few references behind it, and episodes of which not all can be judged."""
     behind = {s.traits.family: s for s in summaries if s.unscored_steps < s.steps}
     joined = Counter(s.traits.family for s in summaries if s.joined and s.traits.reference)
+    gaps = Counter(s.traits.family for s in summaries if s.gap)
+    interruptions = Counter[str]()
+    for summary in summaries:
+        interruptions[summary.traits.family] += summary.interruptions
     return [
-        f"learning  family {family}: {s.bound_references} of {s.bound_references_needed} references stand behind its "
-        "alarm bounds; its windows are provisional, and count in no capacity or comparison"
-        for family, s in sorted(behind.items())
-        if (s.bound_references or 0) < (s.bound_references_needed or 0)
-    ] + [
-        f"joined    family {family}: {count} of its reference episodes begin after step 0, and so teach nothing. "
-        "Number the steps of an episode from 0"
-        for family, count in sorted(joined.items())
+        *(
+            f"learning  family {family}: {s.bound_references} of {s.bound_references_needed} references stand behind "
+            "its alarm bounds; its windows are provisional, and count in no capacity or comparison"
+            for family, s in sorted(behind.items())
+            if (s.bound_references or 0) < (s.bound_references_needed or 0)
+        ),
+        *(
+            f"joined    family {family}: {count} of its reference episodes begin after step 0, and so teach nothing. "
+            "Number the steps of an episode from 0"
+            for family, count in sorted(joined.items())
+        ),
+        *(
+            f"gap       family {family}: {count} of its episodes miss so many steps in one place that their course "
+            "could not be judged there"
+            for family, count in sorted(gaps.items())
+        ),
+        *(
+            f"interrupted  family {family}: {count} cycle{'' if count == 1 else 's'} lasted so long that costs count "
+            "them only up to the cap on time: pauses, or a clock that was set"
+            for family, count in sorted(interruptions.items())
+            if count
+        ),
     ]
 
 

@@ -123,7 +123,10 @@ def test_the_numbers_of_the_table_are_those_of_the_report(page: str) -> None:
         ([summary_of("1", 2.0, stress=0.4)], "navigation: no clean episode"),
         ([summary_of("1", 0.0, reference=True)], "no rebound window in 1 episode"),
         ([summary_of("1", 0.0, reference=True)], "no disturbed episode"),
-        ([summary_of("1", 1.0, outcome="aborted")], "no stress has an episode that a margin could be found of"),
+        (
+            [summary_of("1", 1.0, outcome="aborted")],
+            "no declared stress has an episode that a margin could be found of",
+        ),
     ],
 )
 def test_little_input_makes_a_page_that_says_what_is_missing(summaries: list[object], said: str) -> None:
@@ -155,6 +158,16 @@ def test_a_capacity_is_no_more_than_what_was_tested() -> None:
     text = told([*clean, *(summary_of(f"d{n}", 0.0, task=f"t{n}", stress=0.2) for n in range(8))])
     assert "navigation: keeps its contract up to 0.2; not tested above" in text
     assert "dependable at least 0.2; not tested above" in text
+
+
+def test_failures_of_undeclared_stress_are_said_where_the_curves_are() -> None:
+    """Situation 4: 20 of 20 missions fail, and nobody said under what stress."""
+    text = told([summary_of(f"{n}", 30.0, task=f"t{n}", final_progress=0.1, final_propositions=0.0) for n in range(20)])
+    assert (
+        "navigation, default 0: Under undeclared stress 20 of 20 (84 to 100 %) episodes broke the contract: broken."
+        in text
+    )
+    assert "no declared stress has an episode that a margin could be found of" in text
 
 
 def test_every_word_is_explained_on_the_page() -> None:

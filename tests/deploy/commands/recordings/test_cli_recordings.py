@@ -85,6 +85,39 @@ def test_evaluate_says_which_references_teach_nothing_for_their_beginning_was_no
     assert "learning" not in told  # there is nothing to be learning from
 
 
+def test_evaluate_says_where_a_pause_or_a_gap_lies_in_what_it_judges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Situation 9: in the last of the runs a cycle of 1 s lasts 5 minutes; in the one before 70 steps are missing."""
+
+    def run(number: int, steps: list[int], cycles: list[float], *, reference: bool = True) -> str:
+        header = {"agent": "robot-8", "episode": f"{number}", "family": "inspection", "reference": reference}
+        columns = {"step": steps, "progress": [min(1.0, (step + 1) / 200) for step in steps], "cycle_time_s": cycles}
+        frame = {
+            "schema_version": 1,
+            "producer": "robot-8",
+            "session": "boot",
+            "episodes": [header],
+            "steps": {"episode": [0] * len(steps), **columns},
+            "ends": [{"episode": 0, "outcome": "success"}],
+        }
+        return json.dumps(frame) + "\n"
+
+    every = list(range(200))
+    clean = [run(number, every, [1.0] * 200) for number in range(12)]
+    missing = [*every[:150], *range(220, 240)]  # 70 are, which is more than the 50 of the work left, and than 64
+    disturbed = [
+        run(12, missing, [1.0] * len(missing), reference=False),
+        run(13, every, [300.0 if step == 60 else 1.0 for step in every], reference=False),
+    ]
+    path = tmp_path / "disturbed.frames.jsonl"
+    path.write_text("".join((*clean, *disturbed)))
+    assert cli.main(["evaluate", str(path)]) == 0
+    told = capsys.readouterr().err
+    assert "gap       family inspection: 1 of its episodes miss so many steps in one place" in told
+    assert "interrupted  family inspection: 1 cycle lasted so long" in told
+
+
 def test_evaluate_takes_several_files_and_standard_input_as_one(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
