@@ -15,6 +15,7 @@ Steps that several episodes take together, those of a vector environment say, ar
 """
 
 import atexit
+import logging
 import os
 import secrets
 import threading
@@ -32,6 +33,7 @@ from springback.producers.contract.frame import MAX_IDENTIFIER, EpisodeEnd, Epis
 from springback.producers.emitter.frame_sender import EmitterReport, FrameSender
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.emitter.reports import ReportedBatch, ReportedEnd, ReportedStep
+from springback.producers.emitter.session_names import SessionNames
 from springback.producers.emitter.signal_checks import (
     checked_columns,
     checked_header,
@@ -45,6 +47,8 @@ from springback.producers.emitter.signal_checks import (
     rows_of,
 )
 from springback.producers.errors import EmitterStateError, SignalError
+
+log = logging.getLogger(__name__)
 
 MOST_TOGETHER = 1024
 """Steps in one frame: with a header for each of them it stays well within what the topic of steps takes."""
@@ -187,30 +191,81 @@ class StepEmitter:
         )
         self._lock = threading.Lock()
         self._open: set[EpisodeHandle] = set()
+        self._open_ids: set[tuple[str, str]] = set()
+        self._names = SessionNames()
+        self._told_again = False
         self._closed = False
         self._pid = os.getpid()
         atexit.register(self.close, EXIT_TIMEOUT_S)
 
-    def begin_episode(self, agent: str | None = None, *, episode: str, family: str, **traits: Any) -> EpisodeHandle:
+    def begin_episode(
+        self, agent: str | None = None, *, family: str, episode: str | None = None, **traits: Any
+    ) -> EpisodeHandle:
         """Begins an episode.
 
         Args:
             agent: id of the agent, the producer's by default.
-            episode: id of the episode, its own within agent and session.
             family: the task family.
+            episode: id of the episode, its own within agent and session; by default the episodes of an agent are
+                numbered from 0.
             **traits: the other fields of `EpisodeHeader`, such as `task`, `method`, `reference` or `stress`.
 
         Raises:
             SignalError: a field is not known, has the wrong type or is out of range.
-            EmitterStateError: the emitter is closed, or belongs to another process.
+            EmitterStateError: the agent has an episode of this id open, or the emitter is closed, or belongs to another
+                process.
         """
-        fields = {"agent": self.producer if agent is None else agent, "episode": episode, "family": family, **traits}
-        handle = EpisodeHandle(self, checked_header(fields))
+        name = self.producer if agent is None else agent
+        fields = {"agent": name, "episode": "0" if episode is None else episode, "family": family, **traits}
+        header = checked_header(fields)
         self._check_process()
         with self._lock:
             self._check_open()
+            if episode is None:
+                header = msgspec.structs.replace(header, episode=self._names.numbered(header.agent))
+            key = header.agent, header.episode
+            if key in self._open_ids:
+                message = (
+                    f"episode {header.episode} of {header.agent} is open already: end it first, or give this one an id "
+                    "of its own (none: it is numbered), or its agent"
+                )
+                raise EmitterStateError(message)
+            again = self._names.begun(*key, given=episode is not None)
+            told, self._told_again = self._told_again, self._told_again or again
+            handle = EpisodeHandle(self, header)
             self._open.add(handle)
+            self._open_ids.add(key)
+        if again and not told:
+            log.warning(
+                "episode %s of %s has been in this session before: its steps will pass for repetitions of those; give "
+                "each run an id of its own, and say in `task` what they have in common (said once)", *reversed(key),
+            )  # fmt: skip
         return handle
+
+    def lend_agent(self, wanted: str, borrower: object) -> str:
+        """An agent's id for a part of the program that was told none, such as the wrapper of one of many environments.
+
+        Args:
+            wanted: the id, which `borrower` gets unless another one has it: then it gets `wanted#2`, and so on.
+            borrower: who asks. The id is free again after `return_agents`, or when the borrower is no more.
+        """
+        with self._lock:
+            return self._names.lend_agent(wanted, borrower)
+
+    def return_agents(self, borrower: object) -> None:
+        """Takes back the agents' ids that `lend_agent` has given to this borrower."""
+        with self._lock:
+            self._names.return_agents(borrower)
+
+    def unused_episode(self, agent: str | None, wanted: str) -> str:
+        """The wanted id of an episode, with a number behind it where the agent has had such an episode already.
+
+        Args:
+            agent: id of the agent, the producer's by default.
+            wanted: the id.
+        """
+        with self._lock:
+            return self._names.unused(self.producer if agent is None else agent, wanted)
 
     def step_together(
         self,
@@ -243,7 +298,7 @@ class StepEmitter:
             if not self._open.issuperset(episodes):
                 for handle in episodes:
                     self._check_running(handle)
-            self._open.difference_update([episodes[end.place] for end in ends])
+            self._let_go([episodes[end.place] for end in ends])
             for batch in batches:
                 self._sender.add_batch(batch)
 
@@ -298,8 +353,12 @@ class StepEmitter:
         self._check_process()
         with self._lock:
             self._check_running(handle)
-            self._open.remove(handle)
+            self._let_go([handle])
             self._sender.add(end)
+
+    def _let_go(self, ended: Sequence[EpisodeHandle]) -> None:
+        self._open.difference_update(ended)
+        self._open_ids.difference_update([(handle.header.agent, handle.header.episode) for handle in ended])
 
     def _runs(self, handle: EpisodeHandle) -> bool:
         return os.getpid() == self._pid and handle in self._open

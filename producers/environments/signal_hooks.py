@@ -4,6 +4,7 @@ A hook is a callable of a `StepContext`. None as a result leaves the signal out.
 key of its name in `info`, and is left out where there is none; only `progress` must come from somewhere.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 from springback.producers.errors import SignalError
 
 INFO_SUCCESS_KEYS = ("success", "is_success")
+ROUNDING = 1e-6
+"""Progress that float32 sums have brought this near to 1 is 1."""
 ABORTED = "aborted"
 """True in the info of a last step that is no step of the task: the environment died of it (see `isolated`)."""
 ABORT_REASON = "abort_reason"
@@ -76,19 +79,19 @@ def _traits_from_info(info: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _success_from_info(context: StepContext) -> Any:
-    for key in INFO_SUCCESS_KEYS:
-        if key in context.info:
-            return context.info[key]
-    return None
+    return next((said for key in INFO_SUCCESS_KEYS if (said := context.info.get(key)) is not None), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignalHooks:
     """Where each signal of a step comes from; None is the key of that name in `info`. Units are the step columns'.
 
-    `success` is asked when an episode terminates; where it says None, the episode is a success if its progress has
-    reached 1. `navigation` is asked at an episode's end (a mapping of the fields of `NavigationOutcome`, or None), and
-    so is `realised_magnitude` (the size of the perturbation as it really was).
+    `success` is asked at an episode's end, however it ends, before anything else decides: yes is a success; no is a
+    failure where the episode has terminated, and a timeout where it was only cut off; so is None, but that an episode
+    that has terminated with its progress at 1 is a success. With `latch` it is asked at every step, and a yes holds
+    until the episode's end, for tasks that may be solved and undone (Meta-World, Fetch). `navigation` is asked at an
+    episode's end (a mapping of the fields of `NavigationOutcome`, or None), and so is `realised_magnitude` (the size of
+    the perturbation as it really was).
     `traits` is asked at a reset, of the reset's info: fields of `EpisodeHeader` that hold for this episode. So is
     `stress`, which gives λ of it, from something measured say (`MeasuredStress`); None leaves it undeclared.
 
@@ -110,6 +113,7 @@ class SignalHooks:
     action: Hook = action_text
     feedback: Hook | None = None
     success: Hook = _success_from_info
+    latch: bool = False
     navigation: Hook | None = None
     realised_magnitude: Hook | None = None
     traits: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _traits_from_info
@@ -125,14 +129,35 @@ class SignalHooks:
         read = {name: plain_value(self.read(name, context)) for name in SIGNAL_NAMES}
         return {name: value for name, value in read.items() if value is not None}
 
-    def outcome(self, context: StepContext, progress: float) -> str:
-        """The outcome of an episode that ends with this step."""
-        if not context.terminated:
-            return "timeout"
-        success = self.read("success", context)
+    def succeeded(self, context: StepContext) -> bool | None:
+        """What the success hook says of a step; None where it does not say, or says NaN.
+
+        Raises:
+            SignalError: it gives more than one value.
+        """
+        said = plain_value(self.read("success", context))
+        if said is None or (isinstance(said, float) and math.isnan(said)):
+            return None
+        if np.size(said) != 1:
+            message = (
+                f"success is of one episode, got {np.size(said)} values: {said!r}; a vector of environments needs "
+                "springback.VectorWrapper"
+            )
+            raise SignalError(message)
+        return bool(said)
+
+    def outcome(self, context: StepContext, progress: float, *, latched: bool = False) -> str:
+        """The outcome of an episode that ends with this step.
+
+        Args:
+            context: its last step.
+            progress: the progress after it.
+            latched: whether it has succeeded at an earlier step, and that holds.
+        """
+        success = True if latched else self.succeeded(context)
         if success is None:
-            success = progress >= 1.0
-        return "success" if success else "failure"
+            success = bool(context.terminated) and progress >= 1.0 - ROUNDING
+        return "success" if success else "failure" if context.terminated else "timeout"
 
     def read(self, name: str, context: StepContext) -> Any:
         """What the hook of this name says of a step; None where there is nothing to say."""
@@ -140,7 +165,7 @@ class SignalHooks:
         return context.info.get(name) if hook is None else hook(context)
 
 
-_EPISODE_HOOKS = ("success", "navigation", "realised_magnitude", "traits", "stress")
+_EPISODE_HOOKS = ("success", "latch", "navigation", "realised_magnitude", "traits", "stress")
 SIGNAL_NAMES = tuple(field.name for field in fields(SignalHooks) if field.name not in _EPISODE_HOOKS)
 
 
@@ -153,13 +178,27 @@ def check_signal_names(names: Iterable[str]) -> None:
 
 
 def plain_value(value: Any) -> Any:
-    """The value without numpy: a scalar, or an array of one element, becomes a plain number; the rest stays.
+    """The value without numpy or tensors: a scalar, or an array of one element, becomes a plain number; others stay.
 
     >>> plain_value(np.array([0.25])), plain_value(np.bool_(True)), plain_value("navigate")
     (0.25, 1.0, 'navigate')
     """
     if type(value) is float or value is None:
         return value
+    value = as_arrays(value)
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         value = value.item()
     return float(value) if isinstance(value, bool) else value
+
+
+def as_arrays(values: Any) -> Any:
+    """The values with numpy's arrays in place of tensors (PyTorch's, JAX's), in mappings, tuples and lists too."""
+    if isinstance(values, np.ndarray | np.generic | str | int | float) or values is None:
+        return values
+    if isinstance(values, Mapping):
+        return {key: as_arrays(value) for key, value in values.items()}
+    if isinstance(values, tuple | list):
+        return type(values)(map(as_arrays, values)) if type(values) in (tuple, list) else values
+    if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor of PyTorch says no otherwise on another device
+        values = values.detach().cpu()
+    return np.asarray(values) if hasattr(values, "__array__") else values

@@ -17,7 +17,10 @@ from springback.producers.emitter.signal_checks import checked_columns
 from springback.producers.environments.signal_hooks import SIGNAL_NAMES, SignalHooks, StepContext, action_text
 
 BoolArray = npt.NDArray[np.bool_]
-FINAL_INFO, FINAL_OBSERVATION, STATISTICS = "final_info", "final_obs", "episode"
+NEXT_STEP, SAME_STEP, DISABLED = "NextStep", "SameStep", "Disabled"
+FINAL_INFO, STATISTICS = "final_info", "episode"
+FINAL_OBSERVATIONS = ("final_obs", "final_observation")
+"""Gymnasium's key from version 1 on, and the one before it."""
 
 
 class VectorInfo(Mapping[str, Any]):
@@ -103,6 +106,20 @@ def info_of_slot(infos: Mapping[str, Any], slot: int) -> dict[str, Any]:
     return found
 
 
+def slots_apart(values: Any, slots: int) -> list[Any]:
+    """The part of each slot of batched values: arrays, and mappings and tuples of them. What is not batched is each's.
+
+    >>> slots_apart({"policy": np.array([[1.0], [2.0]])}, 2)
+    [{'policy': array([1.])}, {'policy': array([2.])}]
+    """
+    if isinstance(values, Mapping):
+        parts = {key: slots_apart(value, slots) for key, value in values.items()}
+        return [{key: part[slot] for key, part in parts.items()} for slot in range(slots)]
+    if isinstance(values, tuple):
+        return list(zip(*(slots_apart(value, slots) for value in values), strict=True))
+    return list(values) if _is_column(values, slots) else [values] * slots
+
+
 def gathered(infos: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
     """The infos of slots one by one, None where a slot has none, as Gymnasium gives those of all of them.
 
@@ -181,7 +198,7 @@ def _has(infos: Mapping[str, Any], key: str, slots: int) -> BoolArray:
 
 
 def _is_extra(key: str, infos: Mapping[str, Any]) -> bool:
-    return key in (FINAL_INFO, FINAL_OBSERVATION) or (key.startswith("_") and key[1:] in infos)
+    return key in (FINAL_INFO, *FINAL_OBSERVATIONS) or (key.startswith("_") and key[1:] in infos)
 
 
 def _is_column(values: Any, slots: int) -> bool:

@@ -24,21 +24,27 @@ import numpy.typing as npt
 
 from springback.producers.emitter.signal_checks import rows_of
 from springback.producers.emitter.step_emitter import EndTogether, EpisodeHandle, StepEmitter
+from springback.producers.environments.own_vector import as_vector
 from springback.producers.environments.signal_hooks import (
     ABORT_REASON,
     ABORTED,
     SignalHooks,
     StepContext,
+    as_arrays,
     check_signal_names,
     plain_value,
 )
 from springback.producers.environments.vector_signals import (
-    FINAL_OBSERVATION,
+    DISABLED,
+    FINAL_OBSERVATIONS,
+    NEXT_STEP,
+    SAME_STEP,
     BoolArray,
     VectorInfo,
     broken_numbers,
     info_of_slot,
     read_columns,
+    slots_apart,
     with_finals,
 )
 from springback.producers.errors import MissingExtraError
@@ -51,8 +57,6 @@ except ImportError as error:
     raise MissingExtraError(extra="gymnasium", cause=error) from error
 
 log = logging.getLogger(__name__)
-
-NEXT_STEP, SAME_STEP, DISABLED = "NextStep", "SameStep", "Disabled"
 
 
 class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
@@ -70,10 +74,12 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
     `navigation` and `traits` are asked of one slot alone. Put it inside of wrappers that change the infos.
 
     Args:
-        envs: the vector environment.
+        envs: the vector environment. A `gymnasium.Env` that is a vector by itself will do (Isaac Lab's are), and its
+            tensors stay: the hooks alone see arrays. It counts as one of the same-step mode if it does not say.
         emitter: where the steps go; it stays open when the environments are closed.
         family: the task family of the episodes.
-        agents: id of the agent of each slot; the producer's with the slot's number by default.
+        agents: id of the agent of each slot; by default the producer's with the slot's number, `trainer-1-0`, or
+            `trainer-1-0#2` for that of a second wrapper on one emitter.
         hooks: how the signals are read; see `SignalHooks`.
         broken: says of each slot whether it is broken; by default one with a NaN in its observation, or a reward that
             is not finite. Where NaN is a fair observation, say `lambda step: False`.
@@ -84,13 +90,13 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         deaths: how often each slot was found broken. Shape: (slots,).
 
     Raises:
-        TypeError: `envs` is no vector environment.
+        TypeError: `envs` is no vector environment; the message says what to use for what it is.
         ValueError: there is not one agent for each slot.
     """
 
     def __init__(
         self,
-        envs: VectorEnv[Any, Any, Any],
+        envs: VectorEnv[Any, Any, Any] | gymnasium.Env[Any, Any],
         emitter: StepEmitter,
         *,
         family: str,
@@ -100,9 +106,11 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         clock: Callable[[], float] | None = None,
         **traits: Any,
     ) -> None:
+        envs = as_vector(envs)
         super().__init__(envs)
         slots = envs.num_envs
-        self._agents = [f"{emitter.producer}-{slot}" for slot in range(slots)] if agents is None else list(agents)
+        names = [f"{emitter.producer}-{slot}" for slot in range(slots)]
+        self._agents = [emitter.lend_agent(name, self) for name in names] if agents is None else list(agents)
         if len(set(self._agents)) != slots:
             message = f"{slots} slots need an agent each, all different; got {agents!r}"
             raise ValueError(message)
@@ -115,7 +123,8 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         self._reported: dict[str, Any] = {}
         self._mode = _autoreset_mode(envs)
         self._episodes: list[EpisodeHandle | None] = [None] * slots
-        self._counts = [0] * slots
+        self._told_of_finals = False
+        self._latched = np.zeros(slots, dtype=np.bool_)
         self._steps = np.zeros(slots, dtype=np.int64)
         self._running = np.zeros(slots, dtype=np.bool_)
         self._resets_next = np.zeros(slots, dtype=np.bool_)
@@ -145,7 +154,7 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         observations, infos = super().reset(seed=seed, options=options)
         self._resets_next &= ~mask
         self._reported.clear()
-        self._begin(mask, _checked_infos(infos))
+        self._begin(mask, as_arrays(_checked_infos(infos)))
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -159,14 +168,16 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
         except Exception as error:
             self._lose(error)
             raise
-        observations, rewards, terminations, truncations, infos = result
+        observations, rewards, terminations, truncations, infos = as_arrays(result)
         terminated, truncated = np.asarray(terminations, dtype=np.bool_), np.asarray(truncations, dtype=np.bool_)
         ended = terminated | truncated
         of_next = ended if self._mode == SAME_STEP else np.zeros_like(ended)
         info = VectorInfo(_checked_infos(infos), of_next)
-        if FINAL_OBSERVATION in infos and of_next.any():
-            observations = with_finals(observations, infos[FINAL_OBSERVATION], of_next)
-        context = StepContext(self.env, actions, observations, rewards, terminated, truncated, info, self._steps)
+        if of_next.any():
+            observations = self._with_finals(observations, infos, of_next)
+        context = StepContext(
+            self.env, as_arrays(actions), observations, rewards, terminated, truncated, info, self._steps
+        )
         begin = self._resets_next | of_next
         self._resets_next = ended if self._mode == NEXT_STEP else np.zeros_like(ended)
         try:
@@ -181,7 +192,20 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
     def close(self, **kwargs: Any) -> None:
         """Closes the environments; episodes that are running end as aborted."""
         self._abort(self._running)
+        self._emitter.return_agents(self)
         super().close(**kwargs)
+
+    def _with_finals(self, observations: Any, infos: Mapping[str, Any], ended: BoolArray) -> Any:
+        finals = next((infos[key] for key in FINAL_OBSERVATIONS if key in infos), None)
+        if finals is not None:
+            return with_finals(observations, finals, ended)
+        if not self._told_of_finals:
+            self._told_of_finals = True
+            log.warning(
+                "this environment resets in the step that ends an episode, and tells no final_obs: hooks that read the "
+                "observation of such a step see the next episode's; read from info what must be right at the end"
+            )
+        return observations
 
     def _report_step(self, context: StepContext, info: VectorInfo) -> None:
         slots = len(self._running)
@@ -199,34 +223,53 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
             return
         columns = {name: rows_of(c, rows) for name, c in read_columns(self._hooks, context, reported, slots).items()}
         ended = self._running & (context.terminated | context.truncated)
+        asked = self._running if self._hooks.latch else ended
+        alone = self._alone(context, info, asked) if asked.any() else {}
+        if self._hooks.latch:
+            self._latch(alone)
         episodes = [episode for episode in self._episodes if episode is not None]
-        ends = self._ends(context, info, rows, ended, columns["progress"]) if ended.any() else []
+        ends = self._ends(alone, rows, ended, columns["progress"]) if ended.any() else []
         self._emitter.step_together(episodes, self._steps[rows], columns, ends, self._clock())
         self._steps = self._steps + self._running
         self._let_go(ended)
 
-    def _ends(
-        self, context: StepContext, info: VectorInfo, rows: npt.NDArray[Any], ended: BoolArray, progress: Any
-    ) -> list[EndTogether]:
+    def _alone(self, context: StepContext, info: VectorInfo, asked: BoolArray) -> dict[int, StepContext]:
+        """The step of each slot that is asked for, as its own environment would give it."""
         # The hooks for an end are those of a single environment, so each slot is given to them as one.
-        actions = list(iterate(self.action_space, context.action))
-        observations = list(iterate(self.observation_space, context.observation))
+        if isinstance(self.env.unwrapped, VectorEnv):
+            actions = list(iterate(self.action_space, context.action))
+            observations = list(iterate(self.observation_space, context.observation))
+        else:  # the spaces of those that are vectors by themselves need not be what Gymnasium makes of many
+            slots = len(self._running)
+            actions, observations = slots_apart(context.action, slots), slots_apart(context.observation, slots)
+        return {
+            slot: StepContext(
+                context.env,
+                actions[slot],
+                observations[slot],
+                context.reward[slot],
+                bool(context.terminated[slot]),
+                bool(context.truncated[slot]),
+                info.of_slot(slot),
+                int(self._steps[slot]),
+            )
+            for slot in np.flatnonzero(asked).tolist()
+        }
+
+    def _latch(self, alone: Mapping[int, StepContext]) -> None:
+        for slot, context in alone.items():
+            if not self._latched[slot]:
+                self._latched[slot] = bool(self._hooks.succeeded(context))
+
+    def _ends(
+        self, alone: Mapping[int, StepContext], rows: npt.NDArray[Any], ended: BoolArray, progress: Any
+    ) -> list[EndTogether]:
         ends = []
         for place, slot in enumerate(rows.tolist()):
             if ended[slot]:
-                alone = StepContext(
-                    context.env,
-                    actions[slot],
-                    observations[slot],
-                    context.reward[slot],
-                    bool(context.terminated[slot]),
-                    bool(context.truncated[slot]),
-                    info.of_slot(slot),
-                    int(self._steps[slot]),
-                )
-                outcome = self._hooks.outcome(alone, float(progress[place]))
-                magnitude = plain_value(self._hooks.read("realised_magnitude", alone))
-                ends.append(EndTogether(place, outcome, self._hooks.read("navigation", alone), magnitude))
+                outcome = self._hooks.outcome(alone[slot], float(progress[place]), latched=bool(self._latched[slot]))
+                magnitude = plain_value(self._hooks.read("realised_magnitude", alone[slot]))
+                ends.append(EndTogether(place, outcome, self._hooks.read("navigation", alone[slot]), magnitude))
         return ends
 
     def _begin(self, mask: BoolArray, infos: Mapping[str, Any]) -> None:
@@ -234,10 +277,9 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
             told = self._hooks.episode_traits(info_of_slot(infos, slot))
             traits = {**self._traits, **told, **self._next_traits[slot]}
             self._next_traits[slot] = {}
-            traits.setdefault("episode", str(self._counts[slot]))
             self._episodes[slot] = self._emitter.begin_episode(self._agents[slot], **traits)
-            self._counts[slot] += 1
             self._running[slot] = True
+            self._latched[slot] = False
             self._steps[slot] = 0
 
     def _bury(self, broken: BoolArray, info: VectorInfo) -> None:

@@ -18,18 +18,22 @@
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 
+import numpy as np
+
 from springback.producers.emitter.step_emitter import EpisodeHandle, StepEmitter
 from springback.producers.environments.signal_hooks import (
     ABORTED,
     SignalHooks,
     StepContext,
+    as_arrays,
     check_signal_names,
     plain_value,
 )
-from springback.producers.errors import MissingExtraError
+from springback.producers.errors import MissingExtraError, SignalError
 
 try:
     import gymnasium
+    import gymnasium.vector
     from gymnasium.error import ResetNeeded
     from gymnasium.wrappers import Autoreset
 except ImportError as error:
@@ -39,22 +43,22 @@ except ImportError as error:
 class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     """A Gymnasium wrapper that reports each step to an emitter and changes nothing of what the environment does.
 
-    A reset begins an episode. Termination ends it as success or failure (see `SignalHooks.success`), truncation as
-    timeout; a reset or a close in the middle of it ends it as aborted, and so does the death of an `isolated`
-    environment. Around Gymnasium's `Autoreset` the step that only resets is not reported. Put it outside of the
-    wrappers that change rewards, actions or the episode's end.
+    A reset begins an episode. It ends as a success where the success hook says so (see `SignalHooks`), also where it is
+    only cut off; else termination ends it as failure, and truncation as timeout. A reset or a close in the middle of it
+    ends it as aborted, and so does the death of an `isolated` environment. Around Gymnasium's `Autoreset` the step that
+    only resets is not reported. Put it outside of the wrappers that change rewards, actions or the episode's end.
 
     Args:
         env: the environment; one, not a vector of them.
         emitter: where the steps go; it stays open when the environment is closed.
         family: the task family of the episodes.
-        agent: id of the agent; the producer's by default. Wrappers that share an emitter need an agent each.
+        agent: id of the agent; the producer's by default, and `trainer-1#2` for a second wrapper on one emitter.
         hooks: how the signals are read; see `SignalHooks`.
         clock: gives the instant of a step, s UTC epoch; the emitter's own clock by default.
         **traits: other fields of `EpisodeHeader` that hold for every episode, such as `method` or `version`.
 
     Raises:
-        TypeError: `env` is no Gymnasium environment.
+        TypeError: `env` is no single Gymnasium environment; the message says what to use for what it is.
     """
 
     def __init__(
@@ -68,16 +72,18 @@ class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         clock: Callable[[], float] | None = None,
         **traits: Any,
     ) -> None:
+        check_single(env)
         super().__init__(env)
         self._emitter = emitter
         self._clock = clock
         self._hooks = SignalHooks() if hooks is None else hooks
-        self._agent = agent
+        self._agent = emitter.lend_agent(emitter.producer, self) if agent is None else agent
         self._traits = {"family": family, **traits}
         self._next_traits: dict[str, Any] = {}
         self._reported: dict[str, Any] = {}
         self._episodes = 0
         self._steps = 0
+        self._latched = False
         self._episode: EpisodeHandle | None = None
         self._resets_itself = _has_autoreset(env)
 
@@ -85,7 +91,7 @@ class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Says what the next episode is: fields of `EpisodeHeader`, such as `task`, `stress`, `reference`.
 
         They hold for one episode and override those given to the wrapper. An `episode` id given here must be unique
-        for its agent in this session; by default episodes are numbered from 0.
+        for its agent in this session; by default the emitter numbers an agent's episodes from 0.
         """
         self._next_traits = traits
 
@@ -112,12 +118,15 @@ class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
 
         Raises:
             ResetNeeded: no episode is running.
-            SignalError: a hook has no progress, or gives a value of a wrong type.
+            SignalError: a hook has no progress, or gives a value of a wrong type; or the environment is a vector.
         """
         if self._episode is None and not (self._resets_itself and self._episodes):
             message = "no episode is running: call reset() before step(), also after an episode's end"
             raise ResetNeeded(message)
         observation, reward, terminated, truncated, info = super().step(action)
+        if (values := np.size(as_arrays(terminated))) != 1:
+            message = f"the step gives {values} values of terminated: {told_of_vector(self.env)}"
+            raise SignalError(message)
         if self._episode is None:
             self._begin(info)
             return observation, reward, terminated, truncated, info
@@ -131,8 +140,9 @@ class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._reported.clear()
         self._episode.step(step=self._steps, time_s=self._now_s(), **signals)
         self._steps += 1
+        self._latched = self._latched or (self._hooks.latch and bool(self._hooks.succeeded(context)))
         if terminated or truncated:
-            outcome = self._hooks.outcome(context, signals["progress"])
+            outcome = self._hooks.outcome(context, signals["progress"], latched=self._latched)
             self._episode.end(
                 outcome,
                 self._hooks.read("navigation", context),
@@ -145,20 +155,17 @@ class Wrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     def close(self) -> None:
         """Closes the environment; an episode that is running ends as aborted."""
         self._abort()
+        self._emitter.return_agents(self)
         super().close()
 
     def _begin(self, info: dict[str, Any]) -> None:
-        traits = {
-            "episode": str(self._episodes),
-            **self._traits,
-            **self._hooks.episode_traits(info),
-            **self._next_traits,
-        }
+        traits = {**self._traits, **self._hooks.episode_traits(info), **self._next_traits}
         self._next_traits = {}
         self._reported.clear()
         self._episode = self._emitter.begin_episode(self._agent, **traits)
         self._episodes += 1
         self._steps = 0
+        self._latched = False
 
     def _abort(self) -> None:
         episode, self._episode = self._episode, None
@@ -175,3 +182,32 @@ def _has_autoreset(env: Any) -> bool:
             return True
         env = env.env
     return False
+
+
+def check_single(env: Any) -> None:
+    """Raises `TypeError` where this is not one Gymnasium environment; it says what to use for what it is."""
+    is_vector = isinstance(env, gymnasium.vector.VectorEnv)
+    if is_vector or (isinstance(env, gymnasium.Env) and slots_of(env) > 1):
+        raise TypeError(told_of_vector(env))
+    if isinstance(env, gymnasium.Env):
+        return
+    if hasattr(env, "async_step_at") or hasattr(env, "episode_over"):
+        advice = "Habitat's are for springback.watch"
+    elif hasattr(env, "step_wait"):
+        advice = "make_vec_env(…, wrapper_class=springback.Wrapper, wrapper_kwargs=…) puts one around each environment"
+    else:
+        advice = "one of the older Gym has to be converted first, by shimmy for instance"
+    message = f"springback.Wrapper takes a gymnasium.Env, got {type(env).__name__}; {advice}"
+    raise TypeError(message)
+
+
+def slots_of(env: Any) -> int:
+    """How many environments step as one here: those of Isaac Lab and ManiSkill are vectors that do not say so."""
+    number = getattr(getattr(env, "unwrapped", env), "num_envs", 1)
+    return number if isinstance(number, int) else 1
+
+
+def told_of_vector(env: Any) -> str:
+    """What to do about a vector where one environment was expected."""
+    name = type(getattr(env, "unwrapped", env)).__name__
+    return f"{name} is a vector of environments: use springback.VectorWrapper"

@@ -93,7 +93,7 @@ class WatchedEnv(HabitatProxy):
 
     def close(self) -> None:
         """Closes the environment; an episode that is running ends as aborted."""
-        self._reporter.abort()
+        self._reporter.close()
         super().close()
 
 

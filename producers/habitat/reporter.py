@@ -23,8 +23,6 @@ from springback.producers.habitat.metrics import HabitatReading, TaskReading
 from springback.producers.habitat.signals import NO_PROGRESS, ActionWord, EpisodeSignals, Pose
 
 SCENE_FOLDER = "scene_datasets/"
-MOST_TASKS = 100_000
-"""Tasks that are remembered, to notice a repetition; beyond that, every episode's id carries its number."""
 
 
 @dataclass(slots=True)
@@ -80,6 +78,7 @@ class HabitatReporter:
         clock: the instant of a step, s UTC epoch; the emitter's clock by default.
         timer: measures planning time, s.
         max_steps: the step limit, where it is known.
+        lent: whether the agent's id is one that nobody chose, so that it must not be another's (`lend_agent`).
         **traits: other fields of `EpisodeHeader` that hold for every episode.
     """
 
@@ -93,19 +92,20 @@ class HabitatReporter:
         clock: Callable[[], float] | None = None,
         timer: Callable[[], float] = time.perf_counter,
         max_steps: int | None = None,
+        lent: bool = False,
         **traits: Any,
     ) -> None:
         self.report = HabitatReport()
         self.reading = reading
         self._emitter = emitter
-        self._agent = agent
+        wanted = emitter.producer if agent is None else agent
+        self._agent = emitter.lend_agent(wanted, self) if lent else wanted
         self._clock = emitter.now_s if clock is None else clock
         self._timer = timer
         self._max_steps = max_steps
         self._traits = {"family": family, **traits}
         self._next_traits: dict[str, Any] = {}
         self._own: dict[str, Any] = {}
-        self._tasks: set[str] = set()
         self._episode: EpisodeHandle | None = None
         self._signals: EpisodeSignals | None = None
         self._word = ActionWord("", None, False)
@@ -159,7 +159,8 @@ class HabitatReporter:
             bearing_rad=start.bearing_rad,
         )
         task = task_id(start.scene, start.episode)
-        known = {"task": task, "episode": self._unique(task), "instruction": start.instruction}
+        episode = shortened(self._emitter.unused_episode(self._agent, task))
+        known = {"task": task, "episode": episode, "instruction": start.instruction}
         fields = {**known, **self._traits, **traits, **self._next_traits}
         self._next_traits = {}
         if self._signals.fault is not None:
@@ -235,6 +236,11 @@ class HabitatReporter:
         self._own.clear()
         self.finish("aborted")
 
+    def close(self) -> None:
+        """Aborts, and gives the agent's id back if it was lent."""
+        self.abort()
+        self._emitter.return_agents(self)
+
     def _outcome(self, signals: EpisodeSignals, timed_out: bool | None) -> str:
         last = signals.last
         if last.success:
@@ -246,12 +252,6 @@ class HabitatReporter:
             else:
                 timed_out = not asked and self.at_limit
         return "timeout" if timed_out else "failure"
-
-    def _unique(self, task: str) -> str:
-        if task not in self._tasks and len(self._tasks) < MOST_TASKS:
-            self._tasks.add(task)
-            return task
-        return shortened(f"{task}#{self.report.episodes}")
 
     def _count_fault(self, before: str | None) -> None:
         fault = None if self._signals is None else self._signals.fault

@@ -156,9 +156,8 @@ class WatchedVectorEnv(HabitatProxy):
 
     def close(self) -> None:
         """Closes the environments; episodes that are running end as aborted."""
-        self._abort()
-        for _, slot in self._paused:
-            slot.reporter.abort()
+        for slot in [*self._slots, *(slot for _, slot in self._paused)]:
+            slot.reporter.close()
         super().close()
 
     def _wait(self, asked: Iterable[int], deaths: dict[int, BaseException]) -> list[Any]:

@@ -49,8 +49,8 @@ def watch(
         env: a `habitat.Env`, a Gym-style environment of habitat-lab, a `VectorEnv` or a `habitat_sim.Simulator`.
         emitter: where the steps go; it stays open when the environment is closed.
         family: the task family of the episodes.
-        agent: id of the agent, the producer's by default; environments that share an emitter need one each. The
-            environments of a vector have this name and their number.
+        agent: id of the agent; the producer's by default, and `habitat-1#2` for a second environment on one emitter.
+            The environments of a vector have this name and their number.
         reading: how signals are read.
         action_names: names by index, where the environment cannot be asked for them.
         max_steps: the step limit, where the environment cannot be asked: it tells a time-out from a failure.
@@ -68,10 +68,24 @@ def watch(
 
     def reporter(name: str | None = agent) -> HabitatReporter:
         return HabitatReporter(
-            emitter, family=family, agent=name, reading=reading, clock=clock, timer=timer, max_steps=max_steps, **traits
+            emitter,
+            family=family,
+            agent=name,
+            reading=reading,
+            clock=clock,
+            timer=timer,
+            max_steps=max_steps,
+            lent=agent is None,
+            **traits,
         )
 
-    if hasattr(env, "async_step_at") and hasattr(env, "num_envs"):
+    if hasattr(env, "num_envs") and not hasattr(env, "async_step_at"):
+        message = (
+            f"springback.watch is for Habitat, and {type(env).__name__} is a vector of Gymnasium environments: use "
+            "springback.VectorWrapper"
+        )
+        raise TypeError(message)
+    if hasattr(env, "async_step_at"):
         base = emitter.producer if agent is None else agent
         return WatchedVectorEnv(env, [reporter(f"{base}-{i}") for i in range(env.num_envs)], action_names)
     if hasattr(env, "pathfinder") and hasattr(env, "get_agent") and hasattr(env, "step"):

@@ -27,6 +27,27 @@ def drive_gymnasium(said: dict[str, Any]) -> None:
     env.close()
 
 
+def drive_latch(said: dict[str, Any]) -> None:
+    class Reach(gymnasium.Wrapper[Any, Any, Any, Any]):
+        """Is at its target at the first step alone."""
+
+        solved = 1.0
+
+        def step(self, action: Any) -> Any:
+            told = {"obj_to_target": 1.0 - self.solved, "success": self.solved}
+            self.solved = 0.0
+            return *super().step(action)[:4], told
+
+    env = springback.Wrapper(
+        Reach(gymnasium.make("CartPole-v1", max_episode_steps=2)), said["emitter"], family="reach", hooks=said["hooks"]
+    )
+    env.reset(seed=1)
+    env.step(0)
+    env.step(1)
+    said["emitter"].flush()
+    assert [end.outcome for frame in said["publisher"].frames for end in frame.ends] == ["success"]
+
+
 def drive_vector(said: dict[str, Any]) -> None:
     said["envs"].reset(seed=1)
     said["envs"].step(np.zeros(8, dtype=np.int64))
@@ -57,7 +78,8 @@ def drive_stress(said: dict[str, Any]) -> None:
 
 
 DRIVERS = [
-    drive_gymnasium, drive_vector, drive_habitat, drive_habitat_vector, drive_simulator, drive_habitat, drive_stress,
+    drive_gymnasium, drive_vector, drive_latch, drive_habitat, drive_habitat_vector, drive_simulator, drive_habitat,
+    drive_stress,
 ]  # fmt: skip
 
 
@@ -80,7 +102,7 @@ def test_an_example_of_the_readme_runs(example: str, drive: Any, monkeypatch: py
     monkeypatch.setattr(springback, "KafkaPublisher", lambda broker: publisher)
     traces = read_traces(TRACES)
     said: dict[str, Any] = {
-        "gymnasium": gymnasium, "habitat": fake_habitat(), "config": None,
+        "publisher": publisher, "gymnasium": gymnasium, "habitat": fake_habitat(), "config": None,
         "hooks": springback.SignalHooks(progress=lambda step: (step.step + 1) / 100.0),
         "configs": [SimpleNamespace()] * 2, "make_gym_from_config": lambda config: FakeRLEnv(traces),
         "simulator": LiveSimulator(), "goal": [3.0, 0.0, -4.0],

@@ -296,10 +296,3 @@ def test_the_clock_is_the_emitters_unless_another_is_given(emitter: StepEmitter,
     assert emitter.flush()
     assert column(publisher, "time_s") == [NOW_S, NOW_S + 1.0]
     assert ends(publisher)[0].time_s == NOW_S + 2.0
-
-
-def test_a_vector_environment_is_refused(emitter: StepEmitter) -> None:
-    vector: Any = gymnasium.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync")
-    with pytest.raises(TypeError, match=r"gymnasium\.Env"):
-        Wrapper(vector, emitter, family="balancing")
-    vector.close()
