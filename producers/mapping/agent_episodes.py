@@ -11,16 +11,30 @@ from springback.producers.emitter.reports import ReportedEnd, ReportedStep
 from springback.producers.emitter.signal_checks import checked_header, checked_outcome
 from springback.producers.errors import SignalError
 from springback.producers.mapping.clocks import SessionClock
+from springback.producers.mapping.newest import NewestBoard
 from springback.producers.mapping.paths import MISSING, FieldPath
-from springback.producers.mapping.routes import EPISODE_ID, HEADER, NAVIGATION, OUTCOME, SIGNALS, Repetitions, Route
-from springback.producers.mapping.rules import EventRule, conversion_of
+from springback.producers.mapping.routes import (
+    EPISODE_ID,
+    HEADER,
+    NAVIGATION,
+    OUTCOME,
+    SIGNALS,
+    Repetitions,
+    Route,
+    RoutedEvent,
+)
+from springback.producers.mapping.rules import conversion_of
 from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
-from springback.producers.mapping.transforms import OTHERWISE
-from springback.producers.mapping.value_cells import RuleCells
+from springback.producers.mapping.transforms import EXTENDED, OTHERWISE, REMARKS
+from springback.producers.mapping.value_cells import NamedCell, RuleCells
 from springback.producers.mapping.values import plain_text
 
 MOST_LATE: Final = 64
 MOST_IDS: Final = 10_000
+
+
+EventKey = tuple[str, int, str]
+"""Which event: what it does, its place among those that do it, and the topic for those that each topic has anew."""
 
 
 class CountLeftOut(Protocol):
@@ -31,12 +45,16 @@ class CountLeftOut(Protocol):
 
 
 class RunningEpisode(NamedTuple):
-    """An episode under way; its header is made at its first step, of all that is known by then."""
+    """An episode under way; its header is made at its first step, of all that is known by then.
+
+    `extended` says that work was added to it.
+    """
 
     header: EpisodeHeader | None
     id: str | None
     active_s: float
     next_step: int
+    extended: bool = False
 
 
 class AgentEpisodes:
@@ -60,17 +78,22 @@ class AgentEpisodes:
         self._mapping = mapping
         self._count = count
         self._segments: dict[str, str] = {}
-        self._traits = {EPISODE_ID: RuleCells(mapping.episode.id, plain_text)}
+        self._board = board = NewestBoard()
+        self._traits = {EPISODE_ID: RuleCells(mapping.episode.id, plain_text, board)}
         for name, rule in mapping.header.items():
-            self._traits[HEADER + name] = RuleCells(rule, conversion_of("header", name))
+            self._traits[HEADER + name] = RuleCells(rule, conversion_of("header", name), board)
         self._signals = {
-            SIGNALS + name: RuleCells(rule, conversion_of("signals", name)) for name, rule in mapping.signals.items()
+            SIGNALS + name: RuleCells(rule, conversion_of("signals", name), board)
+            for name, rule in mapping.signals.items()
         }
-        self._values = self._signals | {OUTCOME: RuleCells(mapping.episode.outcome, plain_text)}
+        self._values = self._signals | {OUTCOME: RuleCells(mapping.episode.outcome, plain_text, board)}
         for name, rule in mapping.episode.navigation.items():
-            self._values[NAVIGATION + name] = RuleCells(rule, conversion_of("navigation", name))
-        self._told: dict[tuple[str, int, str], str] = {}
+            self._values[NAVIGATION + name] = RuleCells(rule, conversion_of("navigation", name), board)
+        self._told: dict[EventKey, str] = {}
+        self._held: dict[EventKey, str | None] = {}
+        self._lasting: set[EventKey] = set()
         self._episode: RunningEpisode | None = None
+        self._ended: RunningEpisode | None = None
         self._episodes = 0
         self._ids: Counter[str] = Counter()
         self._over: str | None = None
@@ -85,12 +108,18 @@ class AgentEpisodes:
     def inherit(self, before: "AgentEpisodes") -> None:
         """Goes on from an earlier session of the agent: what it said of itself holds, and that it has said goodbye."""
         self._segments, self._traits = before._segments, before._traits
+        self._board.share(before._board)
         self._told = {key: text for key, text in before._told.items() if key[0] == "session_end"}
+        self._held = {key: text for key, text in before._held.items() if key[0] == "session_end"}
+
+    def hear(self, message: TimedMessage, route: Route) -> None:
+        """Notes what the newest message of its topic says where conditions and divisors look."""
+        self._board.hear(route.looks, message.value)
 
     def remember_traits(self, message: TimedMessage, route: Route) -> None:
         """Keeps what a message says of the agent and its tasks."""
         self._segments |= route.segments
-        self._take(self._traits, route.traits, message, message.receive_s)
+        self._take(self._traits, route.traits, message, route, message.receive_s)
 
     def take(self, message: TimedMessage, route: Route, time_s: float) -> Iterator[ReportedStep | ReportedEnd]:
         """Makes of a message what the mapping says; it must be in order, and not a repetition.
@@ -99,20 +128,24 @@ class AgentEpisodes:
             steps and ends, each before the next is worked out.
         """
         yield from self.advance(time_s)
-        begins = any([self._fires("begin", place, event, message) is not None for place, event in route.begin])
+        begins = any([self._fires("begin", event, message) is not None for event in route.begin])
+        reopens = any([self._fires("reopen", event, message) is not None for event in route.reopen])
         if begins and self._episode is not None:
             yield from self.end(self._outcome(), time_s)
         if begins or (self._episode is None and self._begins_unsaid(route)):
             self._begin(time_s)
+        elif self._episode is None and self._is_over():
+            self._go_on_or_count(route, time_s, reopens=reopens)
         self._heard_s = time_s
-        self._take(self._values, route.values, message, time_s)
+        self._take(self._values, route.values, message, route, time_s)
         if route.trigger and self._episode is not None:
             yield from self._step(time_s)
-        for place, event in route.end:
-            text = self._fires("end", place, event, message)
+        for event in route.end:
+            text = self._fires("end", event, message)
             if text is not None and self._episode is not None:
-                self._over = self._episode.id
-                yield from self.end(event.outcomes.get(text, event.outcomes.get(OTHERWISE, "aborted")), time_s)
+                self._over, ended = self._episode.id, self._episode
+                yield from self.end(event.event.outcome_of(text), time_s)
+                self._ended = ended
 
     def other_id(self) -> bool:
         """Whether the agent now names an episode other than the one under way."""
@@ -122,13 +155,11 @@ class AgentEpisodes:
     def begin_id(self) -> None:
         """Prepares for another episode id: the clock may begin afresh, and every event is new."""
         self.clock.begin()
-        self._told.clear()
+        self._told = {key: text for key, text in self._told.items() if key in self._lasting}
 
     def ends_session(self, message: TimedMessage, route: Route) -> bool:
         """Whether the message ends the session."""
-        return any(
-            [self._fires("session_end", place, event, message) is not None for place, event in route.session_end]
-        )
+        return any([self._fires("session_end", event, message) is not None for event in route.session_end])
 
     def advance(self, now_s: float) -> Iterator[ReportedStep | ReportedEnd]:
         """Makes the fixed-rate steps that are due, and ends an episode that has been silent for too long."""
@@ -157,11 +188,11 @@ class AgentEpisodes:
         self._heard_s += by_s
         for rule in (*self._traits.values(), *self._values.values()):
             for cell in rule.cells:
-                cell.time_s += by_s
+                cell.move(by_s)
 
     def end(self, outcome: str | None, time_s: float | None = None) -> Iterator[ReportedEnd]:
         """Ends the episode under way, if it has steps; an outcome of None stands for the one that the mapping gives."""
-        episode, self._episode = self._episode, None
+        episode, self._episode, self._ended = self._episode, None, None
         self._next_due_s = math.inf
         if episode is None or episode.header is None:
             return
@@ -171,21 +202,30 @@ class AgentEpisodes:
     def _begin(self, time_s: float) -> None:
         for cells in self._values.values():
             cells.forget()
-        self._episode, self._over = RunningEpisode(None, None, time_s, 0), None
+        self._episode, self._over, self._ended = RunningEpisode(None, None, time_s, 0), None, None
+        for key in [key for key in self._held if key[0] in ("end", "reopen")]:
+            del self._held[key]  # what was said before an episode does not end it
         if self._mapping.step.cycle_s is not None:
             self._next_due_s = time_s + self._mapping.step.cycle_s
 
     def _begins_unsaid(self, route: Route) -> bool:
         """Whether a message of this route begins an episode without an event; an episode that was ended stays ended."""
-        if self._mapping.episode.begin or not (route.values or route.trigger):
-            return False
-        over = self._over is not None and self._read_id() == self._over
-        if over and route.trigger:
-            self._count(
-                "after_end",
-                f"{self.agent}: episode {self._over!r} is over; an event `begin` can begin another of this id",
-            )
-        return not over
+        return not self._mapping.episode.begin and bool(route.values or route.trigger) and not self._is_over()
+
+    def _is_over(self) -> bool:
+        """Whether the agent still names the episode that was ended last."""
+        return self._over is not None and self._read_id() == self._over
+
+    def _go_on_or_count(self, route: Route, time_s: float, *, reopens: bool) -> None:
+        """Goes on with the episode that was ended too early, or counts what came after its end."""
+        if reopens and self._ended is not None and self._ended.header is not None:
+            self._count("reopened", f"{self.agent}: episode {self._over!r} goes on, though it was ended")
+            self._episode, self._ended, self._over = self._ended._replace(active_s=time_s), None, None
+            if self._mapping.step.cycle_s is not None:
+                self._next_due_s = time_s + self._mapping.step.cycle_s
+        elif route.trigger:
+            said = "an event `begin` can begin another of this id, and `reopen` says that it goes on"
+            self._count("after_end", f"{self.agent}: episode {self._over!r} is over; {said}")
 
     def _read_id(self) -> str | None:
         told: str | None = self._traits[EPISODE_ID].read(math.inf, math.inf, self._segments)
@@ -267,23 +307,55 @@ class AgentEpisodes:
         return NavigationOutcome(**known) if known else None
 
     def _take(
-        self, into: dict[str, RuleCells], paths: list[tuple[str, int, FieldPath]], message: TimedMessage, time_s: float
+        self,
+        into: dict[str, RuleCells],
+        paths: list[tuple[str, int, FieldPath]],
+        message: TimedMessage,
+        route: Route,
+        time_s: float,
     ) -> None:
         for key, place, path in paths:
+            cell = into[key].cells[place]
+            if not cell.source.guard.lets_pass(self._board):
+                continue
+            said = f"{message.topic or 'a row'} has"
             raw = path.read(message.value)
+            known = raw if raw is MISSING else cell.source.known(raw)
             if raw is MISSING:
-                self._count("missing_field", f"{message.topic or 'a row'} has no {path.text}", key)
-            elif not into[key].cells[place].take(raw, time_s) and raw != []:  # an empty list says that there are none
-                self._count("unusable_value", f"{message.topic or 'a row'} has {str(raw)[:80]!r} as {path.text}", key)
+                self._count("missing_field", f"{said} no {path.text}", key)
+            elif known is MISSING:
+                self._count("unknown", f"{said} {str(raw)[:80]!r} as {path.text}: not known", key)
+            elif isinstance(cell, NamedCell):
+                nameless = cell.take_items(path.items(message.value), message.value, route.segments, time_s)
+                if nameless is not None:
+                    self._count("no_name", f"{said} {str(nameless)[:80]!r} without what latest_by asks for", key)
+            elif not cell.take(known, time_s) and known != []:  # an empty list says that there are none
+                self._count("unusable_value", f"{said} {str(raw)[:80]!r} as {path.text}", key)
+            elif cell.remark is not None:
+                self._count(cell.remark, f"{said} {str(raw)[:80]!r} as {path.text}: {REMARKS[cell.remark]}", key)
+                if cell.remark == EXTENDED and self._episode is not None:
+                    self._episode = self._episode._replace(extended=True)
 
-    def _fires(self, kind: str, place: int, event: EventRule, message: TimedMessage) -> str | None:
-        if event.field is None:
-            return OTHERWISE
-        key = (kind, place, message.topic)
-        text, before = event.text_in(message.value), self._told.get(key)
-        if text is None:
-            self._told.pop(key, None)
+    def _fires(self, kind: str, routed: RoutedEvent, message: TimedMessage) -> str | None:
+        """The text by which an event happens with this message; None where it does not."""
+        place, event, own = routed
+        guard = event.guard
+        if event.is_message:
+            return OTHERWISE if own and guard.lets_pass(self._board) else None
+        key = (kind, place, "" if guard.asks else message.topic)
+        text: str | None = OTHERWISE
+        if not event.of_conditions:
+            text = event.text_in(message.value, self._board) if own else self._held.get(key)
+            if text in event.unknown:
+                return None
+            if guard.asks:
+                self._held[key] = text
+        if not event.of_one_topic:
+            self._lasting.add(key)
+        before = self._told.pop(key, None)
+        if text is None or (guard.when is not None and not guard.when.holds(self._board)):
             return None
         self._told[key] = text
-        wanted = event.equals is None or text in event.equals
-        return text if wanted and (event.each or text != before) else None
+        if guard.passes_over(self._board) or (event.equals is not None and text not in event.equals):
+            return None
+        return text if text != before or (event.each and (own or event.of_conditions)) else None

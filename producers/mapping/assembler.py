@@ -27,6 +27,7 @@ from springback.producers.contract.frame import MAX_IDENTIFIER
 from springback.producers.emitter.reports import ReportedEnd, ReportedStep
 from springback.producers.mapping.agent_episodes import AgentEpisodes
 from springback.producers.mapping.clocks import ReorderBuffer
+from springback.producers.mapping.newest import NewestBoard
 from springback.producers.mapping.paths import MISSING
 from springback.producers.mapping.routes import Route, Routes
 from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
@@ -55,7 +56,8 @@ class AssemblyReport:
         messages, steps, ends, sessions: how many.
         left_out: what was not used, by reason: not_mapped, no_agent, too_many_agents, retained, repeated,
             no_header_time, clock_reset, missing_field, unusable_value, no_progress, unusable_header, unusable_outcome,
-            after_end; and what was used but is worth a look: id_again.
+            after_end, no_name; and what was used but is worth a look: id_again, unknown, progress_started_again,
+            extended, reopened.
         by_key: the same, by reason and key of the mapping.
         examples: the first of each in `by_key`, in words.
     """
@@ -166,6 +168,7 @@ class EpisodeAssembler:
     def _take(self, name: str, held: _Held) -> Iterator[MappedReport]:
         message, route, header_s = held
         agent = self._agents[name]
+        agent.hear(message, route)
         if message.retained:
             agent.remember_traits(message, route)
             self.report.count("retained", f"{message.topic}: it is only used for the traits of later episodes")
@@ -186,7 +189,9 @@ class EpisodeAssembler:
             before, agent = agent, self._new_agent(name, agent)
             self._agents[name] = agent
             for first in before.late:  # what seemed late were the first messages after the jump
+                agent.hear(first[0], first[1])
                 yield from self._placed(agent, *first)
+            agent.hear(message, route)
         elif late:
             agent.late.append((message, route, header_s))
         else:
@@ -228,7 +233,10 @@ class EpisodeAssembler:
             return route.segments.get(rule.segment)
         for _, place, path in route.agent:
             raw = path.read(message.value)
-            if raw is not MISSING and (text := plain_text(rule.sources[place].fresh_chain()(raw))) is not None:
+            if (
+                raw is not MISSING
+                and (text := plain_text(rule.sources[place].fresh_chain().apply(raw, NewestBoard()))) is not None
+            ):
                 return text
         return text_of(rule.constant if rule.constant is not None else rule.default)
 

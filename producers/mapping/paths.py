@@ -124,6 +124,24 @@ class FieldPath:
         """What stands at this place of the value; `MISSING` where there is no such place."""
         return _read(value, self._pieces, 0)
 
+    def items(self, value: Any) -> list[tuple[Any, Any]]:
+        """The items of the first list that the path goes through, each with what it reads in it.
+
+        A path without a list reads one thing, and its item is the whole value; what is missing is left out.
+
+        >>> FieldPath("status[*].level").items({"status": [{"name": "arm", "level": 1}]})
+        [({'name': 'arm', 'level': 1}, 1)]
+        """
+        for place, piece in enumerate(self._pieces):
+            if isinstance(piece, _Each):
+                listed = _read(value, self._pieces[:place], 0)
+                if not isinstance(listed, list | tuple | np.ndarray):
+                    return []
+                read = [(item, _read(item, self._pieces, place + 1)) for item in listed if _chosen(item, piece)]
+                return [(item, found) for item, found in read if found is not MISSING]
+        found = self.read(value)
+        return [] if found is MISSING else [(value, found)]
+
     def __repr__(self) -> str:
         """The path as it was written."""
         return f"FieldPath({self.text!r})"

@@ -3,10 +3,11 @@
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from springback.producers.mapping.events import EventRule
+from springback.producers.mapping.newest import Look
 from springback.producers.mapping.paths import FieldPath, TopicPattern
-from springback.producers.mapping.rules import EventRule
 from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
 from springback.producers.mapping.values import text_of
 
@@ -18,6 +19,20 @@ OUTCOME: Final = "episode.outcome"
 HEADER, SIGNALS, NAVIGATION = "header.", "signals.", "navigation."
 
 
+class RoutedEvent(NamedTuple):
+    """An event that messages of a topic may be, or bring about.
+
+    Attributes:
+        place: its place among those of its kind.
+        event: the event.
+        own: whether it is looked for in these messages; otherwise only its conditions are.
+    """
+
+    place: int
+    event: EventRule
+    own: bool
+
+
 @dataclass(slots=True)
 class Route:
     """What the messages of one topic are for; places count a rule's sources.
@@ -27,7 +42,9 @@ class Route:
         agent, traits, values: (key of the rule, place, path) of the sources that read them: for the agent's id, for
             what an episode says of itself, and for what belongs to the episode under way.
         trigger: whether they make steps.
-        begin, end, session_end: (place, event) that they may be.
+        begin, end, reopen, session_end: (place, event, whether the event is looked for in them, or only its
+            conditions) that they may be or bring about.
+        looks: the places in them that conditions and divisors look at.
     """
 
     segments: dict[str, str] = field(default_factory=dict)
@@ -35,19 +52,27 @@ class Route:
     traits: list[tuple[str, int, FieldPath]] = field(default_factory=list)
     values: list[tuple[str, int, FieldPath]] = field(default_factory=list)
     trigger: bool = False
-    begin: list[tuple[int, EventRule]] = field(default_factory=list)
-    end: list[tuple[int, EventRule]] = field(default_factory=list)
-    session_end: list[tuple[int, EventRule]] = field(default_factory=list)
+    begin: list[RoutedEvent] = field(default_factory=list)
+    end: list[RoutedEvent] = field(default_factory=list)
+    reopen: list[RoutedEvent] = field(default_factory=list)
+    session_end: list[RoutedEvent] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+
+    @property
+    def events(self) -> list[RoutedEvent]:
+        """All events."""
+        return [*self.begin, *self.end, *self.reopen, *self.session_end]
 
     @property
     def of_use(self) -> bool:
         """Whether any rule reads them."""
-        return bool(self.traits or self.values or self.trigger or self.begin or self.end or self.session_end)
+        return bool(self.traits or self.values or self.trigger or self.events or self.looks)
 
     def fingerprint(self, value: Any) -> str:
         """A digest of all that the mapping reads of a message."""
         paths = [path for _, _, path in (*self.traits, *self.values)]
-        paths += [event.field for _, event in (*self.begin, *self.end, *self.session_end) if event.field is not None]
+        paths += [one.event.look.field for one in self.events if one.event.look is not None]
+        paths += [look.field for look in self.looks]
         read = repr([path.read(value) for path in paths])
         return hashlib.blake2s(read.encode(errors="replace"), digest_size=16).hexdigest()
 
@@ -93,9 +118,14 @@ class Routes:
         for events, into_events in (
             (mapping.episode.begin, route.begin),
             (mapping.episode.end, route.end),
+            (mapping.episode.reopen, route.reopen),
             (mapping.session_end, route.session_end),
         ):
-            into_events += [(place, event) for place, event in enumerate(events) if matches(event.topic)]
+            for place, event in enumerate(events):
+                own = not event.of_conditions and matches(event.topic)
+                if own or any([matches(look.topic) for look in event.looks]):
+                    into_events.append(RoutedEvent(place, event, own))
+        route.looks = [look for look in mapping.looks() if matches(look.topic)]
         return route
 
 

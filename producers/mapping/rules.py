@@ -1,31 +1,26 @@
-"""The rules of a mapping, read from TOML: where a value comes from, and which messages begin and end things.
+"""The rules for the values of a mapping, read from TOML: where each comes from.
 
 A value is a constant, a named level of the topic, or fields of messages. What the file itself fixes (a constant, a
 default, how messages add up) is checked against what the value is for.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
+
+import numpy as np
 
 from springback.producers.contract.columns import COLUMN_BY_NAME
 from springback.producers.contract.frame import Outcome
 from springback.producers.emitter.signal_checks import checked_header
 from springback.producers.errors import MappingError, SignalError
+from springback.producers.mapping.conditions import GUARDS, NO_GUARD, Conditions, Guard, texts_of
+from springback.producers.mapping.newest import Chain
 from springback.producers.mapping.paths import MISSING, FieldPath, TopicPattern
 from springback.producers.mapping.toml_section import SCALARS, TomlSection
-from springback.producers.mapping.transforms import (
-    ADDED_UP,
-    OTHERWISE,
-    PLAIN,
-    WITH_NUMBER,
-    Transform,
-    clip_transform,
-    linear_transform,
-    number_transform,
-    plain_transform,
-    table_transform,
-)
+from springback.producers.mapping.transform_reading import read_transforms
+from springback.producers.mapping.transforms import ADDED_UP, Transform
 from springback.producers.mapping.values import count_of, number_of, plain_text, text_of, truth_of
 
 Over = Literal["last", "sum", "count", "maximum", "mean"]
@@ -35,6 +30,8 @@ Convert = Callable[[Any], Any]
 
 OUTCOMES: Final = get_args(Outcome)
 _NUMBERS_OF_HEADER: Final = ("stress", "magnitude")
+_OF_SOURCES: Final = ("topic", "field", "transform", "over", "stale_s", "latest_by", "unknown", *GUARDS)
+_LEVEL: Final = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _DISTANCES: Final = ("shortest_path", "path", "final_distance", "metres_per_unit")
 
 
@@ -48,6 +45,10 @@ class ValueSource:
         transforms: applied in turn to each message's value.
         over: how the messages between two steps are combined into one value; `last` is held until the next one.
         stale_s: older values are ignored; None stands for the step's own limit.
+        latest_by: what names the item of a list, or the message: fields of it, or named levels of its topic as texts.
+            The latest of each name is kept, and the transforms work on the list of those that are not stale.
+        unknown: the texts of what stands for "not known": such a value says nothing, and what was said before holds.
+        guard: what must hold, and must not, for a message to say anything.
     """
 
     topic: TopicPattern | None
@@ -55,19 +56,21 @@ class ValueSource:
     transforms: tuple[Transform, ...]
     over: Over
     stale_s: float | None
+    latest_by: tuple[FieldPath | str, ...] = ()
+    unknown: frozenset[str] = frozenset()
+    guard: Guard = NO_GUARD
 
-    def fresh_chain(self) -> Callable[[Any], Any]:
-        """The transforms as one function of a value, with a memory of its own. None stands for no value."""
-        functions = [transform.make() for transform in self.transforms]
+    def known(self, raw: Any) -> Any:
+        """What a message says without what stands for unknown: `MISSING` for that itself, a list without such items."""
+        if not self.unknown:
+            return raw
+        if isinstance(raw, list | tuple | np.ndarray):
+            return [item for item in raw if text_of(item) not in self.unknown]
+        return MISSING if text_of(raw) in self.unknown else raw
 
-        def apply(value: Any) -> Any:
-            for function in functions:
-                if value is None:
-                    return None
-                value = function(value)
-            return value
-
-        return apply
+    def fresh_chain(self) -> Chain:
+        """The transforms as one function of a value, with a memory of its own."""
+        return Chain(self.transforms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +81,6 @@ class ValueRule:
     segment: str | None = None
     sources: tuple[ValueSource, ...] = ()
     default: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class EventRule:
-    """A message that begins or ends something.
-
-    Attributes:
-        topic: which messages; None is all.
-        field: what is looked at; None where the message itself is the event.
-        transforms: applied in turn to what the field holds, to each message on its own.
-        equals: the texts of the result that make it an event; None where any value does.
-        outcomes: for ends, the outcome of each text, or of any under `*`.
-        each: whether every such message counts, not only the first of several equal ones in a row.
-    """
-
-    topic: TopicPattern | None
-    field: FieldPath | None
-    transforms: tuple[Transform, ...]
-    equals: frozenset[str] | None
-    outcomes: dict[str, str]
-    each: bool
-
-    def text_in(self, message: Any) -> str | None:
-        """What the event looks at in a message, as a text; None where the message has nothing there."""
-        value = None if self.field is None else self.field.read(message)
-        for transform in self.transforms if value is not MISSING else ():
-            value = None if value is None else transform.make()(value)
-        return text_of(value)
 
 
 def conversion_of(group: Group, name: str) -> Convert:
@@ -119,19 +94,22 @@ def conversion_of(group: Group, name: str) -> Convert:
     return truth_of if group == "header" and name == "reference" else plain_text
 
 
-def read_rule(owner: TomlSection, group: Group, name: str, default: ValueRule | None = None) -> ValueRule:
+def read_rule(
+    owner: TomlSection, group: Group, name: str, conditions: Conditions, default: ValueRule | None = None
+) -> ValueRule:
     """The rule for one value: a plain constant, `{ segment = … }`, or one or more sources.
 
     Args:
         owner: the table that has the key.
         group: what the value is for.
         name: the key.
+        conditions: reads conditions.
         default: the rule where the key is absent.
 
     Raises:
         MappingError: it is malformed, it fixes something impossible, or it is missing and there is no default.
     """
-    rule = _value_rule(owner, name, default)
+    rule = _value_rule(owner, name, conditions, default)
     convert = conversion_of(group, name)
     fixed = rule.constant if rule.constant is not None else rule.default
     if fixed is not None:
@@ -147,32 +125,7 @@ def read_rule(owner: TomlSection, group: Group, name: str, default: ValueRule | 
     return rule
 
 
-def read_transforms(section: TomlSection) -> tuple[Transform, ...]:
-    """The transforms under the key `transform`: one or a list, each a name or a table of one key.
-
-    Raises:
-        MappingError: one of them is unknown, or its argument is malformed.
-    """
-    given = section.take("transform", [])
-    listed = given if isinstance(given, list) else [given]
-    return tuple(_transform(section, f"transform[{place}]", item) for place, item in enumerate(listed))
-
-
-def read_events(owner: TomlSection, name: str, *, ends: bool = False) -> tuple[EventRule, ...]:
-    """The events under this key: one table or a list of tables.
-
-    Args:
-        owner: the table that has the key.
-        name: the key.
-        ends: whether they end an episode, and so have an outcome.
-
-    Raises:
-        MappingError: one of them is malformed.
-    """
-    return tuple(_event(section, ends=ends) for section in owner.sections(name))
-
-
-def _value_rule(owner: TomlSection, name: str, default: ValueRule | None) -> ValueRule:
+def _value_rule(owner: TomlSection, name: str, conditions: Conditions, default: ValueRule | None) -> ValueRule:
     if default is not None and name not in owner.values:
         owner.take(name, None)
         return default
@@ -192,85 +145,45 @@ def _value_rule(owner: TomlSection, name: str, default: ValueRule | None) -> Val
         if "segment" in section.values:
             segment = section.text("segment")
         else:
-            sources.append(_source(section))
-        section.finish(("segment", "topic", "field", "transform", "over", "stale_s"))
+            sources.append(_source(section, conditions))
+        section.finish(("segment", *_OF_SOURCES))
     if segment is not None and len(sections) > 1:
         owner.refuse(name, value, "segment alone, or sources alone")
     return ValueRule(segment=segment, sources=tuple(sources), default=otherwise)
 
 
-def _source(section: TomlSection) -> ValueSource:
+def _source(section: TomlSection, conditions: Conditions) -> ValueSource:
     topic = section.parsed("topic", TopicPattern, None)
     field = section.parsed("field", FieldPath, "")
-    transforms = read_transforms(section)
+    transforms = read_transforms(section, topic)
     added_up = any(transform.name in ADDED_UP for transform in transforms)
     over: Over = section.one_of("over", get_args(Over), None) or ("sum" if added_up else "last")
-    return ValueSource(topic, field, transforms, over, section.number("stale_s", None, least=0.0))
+    latest_by = _names(section, topic)
+    if latest_by and over != "last":
+        section.refuse("latest_by", section.values["latest_by"], f"no latest_by where over is {over!r}")
+    return ValueSource(
+        topic=topic,
+        field=field,
+        transforms=transforms,
+        over=over,
+        stale_s=section.number("stale_s", None, least=0.0),
+        latest_by=latest_by,
+        unknown=texts_of(section, "unknown") or frozenset(),
+        guard=conditions.guard(section, topic),
+    )
 
 
-def _transform(section: TomlSection, place: str, item: object) -> Transform:
-    if isinstance(item, str) and item in PLAIN:
-        return plain_transform(item)
-    if isinstance(item, dict) and len(item) == 1:
-        one = TomlSection(item, section.file, section.key(place))
-        (name,) = item
-        if name in WITH_NUMBER:
-            return number_transform(name, one.number(name))
-        if name == "clip":
-            match item[name]:
-                case [int() | float() as low, int() | float() as high] if low <= high:
-                    return clip_transform(float(low), float(high))
-            one.refuse(name, item[name], "two numbers, the lower first")
-        if name == "linear":
-            match item[name]:
-                case [int() | float() as zero, int() | float() as end] if zero != end:
-                    return linear_transform(float(zero), float(end))
-            one.refuse(name, item[name], "two different numbers: what counts as 0, and what counts as 1")
-        if name == "table":
-            entries = one.section(name)
-            for key, value in entries.values.items():
-                if not isinstance(value, SCALARS):
-                    entries.refuse(key, value, "a text or a number")
-            return table_transform(entries.values)
-    with_argument = ", ".join((*WITH_NUMBER, "clip", "linear", "table"))
-    section.refuse(place, item, f"one of {', '.join(PLAIN)}, or a table of one key: {with_argument}")
-
-
-def _event(section: TomlSection, *, ends: bool) -> EventRule:
-    topic = section.parsed("topic", TopicPattern, None)
-    field = section.parsed("field", FieldPath, None)
-    equals = section.take("equals", None)
-    outcomes: dict[str, str] = {}
-    if ends:
-        outcomes = _outcomes(section)
-        if equals is None and field is not None and OTHERWISE not in outcomes:
-            equals = list(outcomes)
-    transforms = read_transforms(section)
-    rule = EventRule(topic, field, transforms, _texts(section, equals), outcomes, section.flag("each"))
-    section.finish(("outcome", "outcomes"))
-    if topic is None and field is None:
-        section.refuse("", section.values, "a topic, a field or both: otherwise every message would be this event")
-    if field is None and (equals is not None or transforms or set(outcomes) - {OTHERWISE}):
-        section.refuse("field", None, "a field path, since equals, outcomes or transform ask for its value")
-    return rule
-
-
-def _texts(section: TomlSection, equals: Any) -> frozenset[str] | None:
-    if equals is None:
-        return None
-    values = equals if isinstance(equals, list) else [equals]
-    if not values or not all(isinstance(value, SCALARS) for value in values):
-        section.refuse("equals", equals, "a text, a number, true or false, or a list of them")
-    return frozenset(text for value in values if (text := text_of(value)) is not None)
-
-
-def _outcomes(section: TomlSection) -> dict[str, str]:
-    if ("outcome" in section.values) == ("outcomes" in section.values):
-        section.refuse("outcome", section.values, "either outcome, or outcomes (a table of the field's values)")
-    if "outcome" in section.values:
-        return {OTHERWISE: section.one_of("outcome", OUTCOMES)}
-    table = section.section("outcomes")
-    return {key: table.one_of(key, OUTCOMES) for key in table.values}
+def _names(section: TomlSection, topic: TopicPattern | None) -> tuple[FieldPath | str, ...]:
+    given = section.take("latest_by", [])
+    listed = given if isinstance(given, list) else [given]
+    names: list[FieldPath | str] = []
+    for place, text in enumerate(listed):
+        one = TomlSection({f"latest_by[{place}]": text}, section.file, section.place)
+        level = _LEVEL.fullmatch(text) if isinstance(text, str) else None
+        if level is not None and (topic is None or level[1] not in topic.names):
+            section.refuse("latest_by", text, f"a field, or a level that the topic names, as in fleet/{text}/state")
+        names.append(one.parsed(f"latest_by[{place}]", FieldPath) if level is None else level[1])
+    return tuple(names)
 
 
 def _in_range(group: Group, name: str, plain: Any) -> bool:

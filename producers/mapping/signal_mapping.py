@@ -29,8 +29,11 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from springback.producers.contract.frame import EpisodeHeader, NavigationOutcome
 from springback.producers.emitter.signal_checks import SIGNALS
 from springback.producers.errors import MappingError
+from springback.producers.mapping.conditions import Conditions
+from springback.producers.mapping.events import EventRule, read_events
+from springback.producers.mapping.newest import Look, divisors_of
 from springback.producers.mapping.paths import FieldPath, TopicPattern
-from springback.producers.mapping.rules import OUTCOMES, EventRule, Group, ValueRule, read_events, read_rule
+from springback.producers.mapping.rules import OUTCOMES, Group, ValueRule, read_rule
 from springback.producers.mapping.toml_section import TomlSection
 
 TimeChoice = Literal["header", "receive"]
@@ -77,6 +80,7 @@ class EpisodeRule:
         id: its id; without sources, episodes are counted. When the id changes, another episode has begun.
         begin: events that begin one; without any, the first useful message does.
         end: events that end one, with its outcome.
+        reopen: events that show that the last one of this id was ended too early: it goes on.
         gap_s: a time without a step, s, after which it ends.
         whole: whether it ends only with the recording or the session.
         outcome: how it ended, where no end event says so.
@@ -86,6 +90,7 @@ class EpisodeRule:
     id: ValueRule
     begin: tuple[EventRule, ...]
     end: tuple[EventRule, ...]
+    reopen: tuple[EventRule, ...]
     gap_s: float | None
     whole: bool
     outcome: ValueRule
@@ -140,7 +145,8 @@ class SignalMapping:
     def columns(self) -> frozenset[str] | None:
         """The top-level fields of a message that it reads; None where it reads whole messages."""
         paths = [source.field for rule in self.value_rules() for source in rule.sources]
-        paths += [event.field for event in self._events() if event.field is not None]
+        paths += [event.look.field for event in self._events() if event.look is not None]
+        paths += [look.field for look in self.looks()]
         paths += [path for path in (self.header_time, self.message_id, self.record_topic) if path is not None]
         tops = [path.top for path in paths]
         return None if None in tops else frozenset(top for top in tops if top is not None)
@@ -158,14 +164,24 @@ class SignalMapping:
         yield self.episode.outcome
         yield from self.episode.navigation.values()
 
+    def looks(self) -> Iterator[Look]:
+        """The places in messages that its conditions and divisors look at, divisors before what they divide."""
+        for rule in self.value_rules():
+            for source in rule.sources:
+                yield from divisors_of(source.transforms)
+                yield from source.guard.looks()
+        for event in self._events():
+            yield from event.looks
+
     def _patterns(self) -> Iterator[TopicPattern | None]:
         for rule in self.value_rules():
             yield from (source.topic for source in rule.sources)
         yield from self.step.triggers
-        yield from (event.topic for event in self._events())
+        yield from (event.topic for event in self._events() if not event.of_conditions)
+        yield from (look.topic for look in self.looks())
 
     def _events(self) -> tuple[EventRule, ...]:
-        return (*self.episode.begin, *self.episode.end, *self.session_end)
+        return (*self.episode.begin, *self.episode.end, *self.episode.reopen, *self.session_end)
 
 
 def shipped_mappings() -> tuple[str, ...]:
@@ -208,20 +224,22 @@ def parse_mapping(text: str | bytes, file: str) -> SignalMapping:
         message = f"{file}: not TOML: {error}"
         raise MappingError(message) from error
     root = TomlSection(document, file)
+    conditions = Conditions(root.section("conditions", {}).values, file)
+    conditions.check_named()
     mapping = SignalMapping(
         file=file,
-        agent=read_rule(root, "episode", "agent"),
+        agent=read_rule(root, "episode", "agent", conditions),
         time=root.one_of("time", get_args(TimeChoice), "receive"),
         header_time=root.parsed("header_time", FieldPath, "header.stamp"),
         header_unit_s=UNITS_S[root.one_of("header_unit", tuple(UNITS_S), "s")],
         reorder_s=root.number("reorder_s", 1.0, least=0.0),
         message_id=root.parsed("message_id", FieldPath, None),
         record_topic=root.parsed("record_topic", FieldPath, None),
-        header=_rules(root.section("header"), "header", _HEADER_FIELDS, "family"),
+        header=_rules(root.section("header"), "header", _HEADER_FIELDS, conditions, "family"),
         step=_step(root.section("step")),
-        signals=_rules(root.section("signals"), "signals", ("progress", *SIGNALS), "progress"),
-        episode=_episode(root.section("episode")),
-        session_end=read_events(root, "session_end"),
+        signals=_rules(root.section("signals"), "signals", ("progress", *SIGNALS), conditions, "progress"),
+        episode=_episode(root.section("episode"), conditions),
+        session_end=read_events(root, "session_end", conditions),
         sources=_sources(root.section("source", {})),
     )
     root.finish()
@@ -229,8 +247,10 @@ def parse_mapping(text: str | bytes, file: str) -> SignalMapping:
     return mapping
 
 
-def _rules(section: TomlSection, group: Group, names: Sequence[str], required: str = "") -> dict[str, ValueRule]:
-    rules = {name: read_rule(section, group, name) for name in names if name in section.values}
+def _rules(
+    section: TomlSection, group: Group, names: Sequence[str], conditions: Conditions, required: str = ""
+) -> dict[str, ValueRule]:
+    rules = {name: read_rule(section, group, name, conditions) for name in names if name in section.values}
     section.finish(names)
     if required and required not in rules:
         section.take(required)
@@ -252,15 +272,18 @@ def _step(section: TomlSection) -> StepRule:
     return StepRule(tuple(triggers), cycle_s, stale_s)
 
 
-def _episode(section: TomlSection) -> EpisodeRule:
+def _episode(section: TomlSection, conditions: Conditions) -> EpisodeRule:
     rule = EpisodeRule(
-        id=read_rule(section, "episode", "id", ValueRule()),
-        begin=read_events(section, "begin"),
-        end=read_events(section, "end", ends=True),
+        id=read_rule(section, "episode", "id", conditions, ValueRule()),
+        begin=read_events(section, "begin", conditions),
+        end=read_events(section, "end", conditions, ends=True),
+        reopen=read_events(section, "reopen", conditions),
         gap_s=section.number("gap_s", None, least=1e-3),
         whole=section.flag("whole"),
-        outcome=read_rule(section, "episode", "outcome", ValueRule(constant="aborted")),
-        navigation=_rules(section.section("navigation", {}), "navigation", NavigationOutcome.__struct_fields__),
+        outcome=read_rule(section, "episode", "outcome", conditions, ValueRule(constant="aborted")),
+        navigation=_rules(
+            section.section("navigation", {}), "navigation", NavigationOutcome.__struct_fields__, conditions
+        ),
     )
     section.finish()
     if not (rule.id.sources or rule.id.segment or rule.begin or rule.end or rule.gap_s or rule.whole):

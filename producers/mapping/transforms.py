@@ -7,22 +7,39 @@ messages of their episode. All of it is ours.
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from springback.producers.emitter.measured_stress import linear_share
 from springback.producers.mapping.values import field_of, number_of, seconds_of, text_of, vector_of
 
+if TYPE_CHECKING:
+    from springback.producers.mapping.newest import Look
+
 Function = Callable[[Any], Any]
 OTHERWISE: Final = "*"
+PROGRESS_STARTED_AGAIN: Final = "progress_started_again"
+EXTENDED: Final = "extended"
+REMARKS: Final = {
+    PROGRESS_STARTED_AGAIN: "what remains has jumped above all that remained before, so progress starts again",
+    EXTENDED: "work was added to the episode under way",
+}
+"""What a transform can have to say of a value, beside the result."""
+
+JUMP: Final = 0.05
+"""The share of the whole by which what remains must rise above all before to be called a jump, rather than noise."""
 
 
 class Transform(NamedTuple):
-    """One declared transform; `make` gives the function, with a memory of its own where it has one."""
+    """One declared transform; `make` gives the function, with a memory of its own where it has one.
+
+    One that divides by another field has no function of the value alone, but says where its `divisor` stands.
+    """
 
     name: str
     make: Callable[[], Function]
+    divisor: "Look | None" = None
 
 
 def _each(function: Callable[[float], float | None]) -> Function:
@@ -98,16 +115,60 @@ def _ratio_to_first() -> Function:
     return _each(ratio)
 
 
-def _progress_from_remaining() -> Function:
-    first: float | None = None
+class _ProgressFromRemaining:
+    """1 - remaining / the largest that remained since the goal was given.
 
-    def progress(value: float) -> float | None:
-        nonlocal first
-        if first is None and value > 0.0:
-            first = value
-        return None if first is None else min(max(1.0 - value / first, 0.0), 1.0)
+    What remains may be of something old at first (the tail of the last goal's path), and jumps up when the way is
+    planned anew or the next of several goals is begun: then progress starts again.
+    """
 
-    return _each(progress)
+    def __init__(self) -> None:
+        self.remark: str | None = None
+        self._largest: float | None = None
+        self._progress = 0.0
+
+    def __call__(self, value: Any) -> Any:
+        return _each(self._of)(value)
+
+    def _of(self, value: float) -> float | None:
+        self.remark = None
+        if self._largest is None and value <= 0.0:
+            return None
+        if self._largest is not None and value > self._largest:
+            jump = value > (1.0 + JUMP) * self._largest or self._progress > JUMP
+            self.remark = PROGRESS_STARTED_AGAIN if jump else None
+        self._largest = value if self._largest is None else max(self._largest, value)
+        self._progress = min(max(1.0 - value / self._largest, 0.0), 1.0)
+        return self._progress
+
+
+class _ProgressFromQueue:
+    """What is done of the largest total seen, where a number says how much there is still to do.
+
+    What is taken from the queue is done; what is put into it is added to the total. Progress never goes back because
+    of that.
+    """
+
+    def __init__(self) -> None:
+        self.remark: str | None = None
+        self._left: float | None = None
+        self._total = self._progress = 0.0
+
+    def __call__(self, value: Any) -> Any:
+        return _each(self._of)(value)
+
+    def _of(self, value: float) -> float | None:
+        self.remark = None
+        if value < 0.0 or (self._left is None and value == 0.0):
+            return None
+        if self._left is None:
+            self._total = value
+        elif value > self._left:
+            self._total += value - self._left
+            self.remark = EXTENDED
+        self._left = value
+        self._progress = max(self._progress, 1.0 - value / self._total)
+        return self._progress
 
 
 def _since_first() -> Function:
@@ -204,7 +265,8 @@ PLAIN: Final[dict[str, Callable[[], Function]]] = {
     "first": _one_of(_item(0)),
     "last": _one_of(_item(-1)),
     "ratio_to_first": _ratio_to_first,
-    "progress_from_remaining": _progress_from_remaining,
+    "progress_from_remaining": _ProgressFromRemaining,
+    "progress_from_queue": _ProgressFromQueue,
     "since_first": _since_first,
     "difference": _difference,
     "count_new": _count_new,
@@ -242,6 +304,11 @@ def clip_transform(low: float, high: float) -> Transform:
 def linear_transform(zero: float, one: float) -> Transform:
     """0 at one end of a scale and 1 at the other, in proportion between them, clipped; the ends may be in any order."""
     return Transform("linear", _one_of(_each(lambda value: linear_share(value, zero, one))))
+
+
+def quotient_transform(divisor: "Look") -> Transform:
+    """The value divided by what stands at another place, of the same message or of the newest of another topic."""
+    return Transform("divide_by", _one_of(lambda value: None), divisor)
 
 
 def table_transform(entries: Mapping[str, Any]) -> Transform:

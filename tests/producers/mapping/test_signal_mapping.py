@@ -8,9 +8,9 @@ import pytest
 
 from springback.producers.errors import MappingError
 from springback.producers.mapping.paths import MISSING, FieldPath, TopicPattern
-from springback.producers.mapping.rules import read_transforms
 from springback.producers.mapping.signal_mapping import load_mapping, parse_mapping, shipped_mappings
 from springback.producers.mapping.toml_section import TomlSection
+from springback.producers.mapping.transform_reading import read_transforms
 from springback.producers.mapping.transforms import PLAIN, WITH_NUMBER
 from tests.house import ROOT
 

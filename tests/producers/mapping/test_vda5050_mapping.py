@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from springback.producers.emitter.reports import ReportedEnd, ReportedStep
 from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport
 from springback.producers.mapping.signal_mapping import TimedMessage, load_mapping
@@ -78,11 +80,128 @@ def test_orders_that_are_cancelled_or_fail() -> None:
     assert vehicle.ends == [("o1", "aborted"), ("o2", "failure")]
 
 
-def test_a_last_will_ends_the_session() -> None:
+def test_a_broken_connection_is_silence_and_a_late_will_is_nothing() -> None:
+    vehicle = Vehicle()
+    vehicle.says("connection", connectionState="ONLINE")
+    vehicle.state("o1", 4)
+    vehicle.says("connection", connectionState="CONNECTIONBROKEN", timestamp="2026-09-21T14:13:00.00Z")
+    vehicle.says("connection", connectionState="ONLINE")
+    vehicle.state("o1", 2)
+    vehicle.says("connection", connectionState="CONNECTIONBROKEN")  # of the connection before
+    vehicle.state("o1", 0)
+    assert [step["progress"] for step in vehicle.steps] == [0.0, 0.5, 1.0]
+    assert vehicle.ends == [("o1", "success")]
+    assert len({report.session for report in vehicle.told}) == 1
+
+
+def test_a_proper_goodbye_ends_the_session() -> None:
     vehicle = Vehicle()
     vehicle.says("connection", connectionState="ONLINE")
     vehicle.state("o1", 2)
-    vehicle.says("connection", connectionState="CONNECTIONBROKEN", timestamp="2026-09-21T14:13:00.00Z")
+    vehicle.says("connection", connectionState="OFFLINE")
     vehicle.state("o1", 1)
     assert vehicle.ends == [("o1", "aborted")]
     assert len({report.session for report in vehicle.told}) == 2
+
+
+def drop(status: str, **more: Any) -> dict[str, Any]:
+    return {"actionId": "d", "actionType": "drop", "actionStatus": status} | more
+
+
+def test_an_order_is_over_when_its_last_action_is() -> None:
+    vehicle = Vehicle()
+    vehicle.state("o1", 1, actionStates=[drop("WAITING")])
+    for _ in range(3):
+        vehicle.state("o1", 0, actionStates=[drop("RUNNING")])
+    assert vehicle.ends == []
+    vehicle.state("o1", 0, actionStates=[drop("FINISHED")])
+    assert vehicle.ends == [("o1", "success")]
+    assert len(vehicle.steps) == 5
+
+
+@pytest.mark.parametrize(
+    ("actions", "outcome"),
+    [
+        ([drop("FAILED")], "failure"),
+        ([drop("FINISHED"), drop("FAILED")], "failure"),
+        ([drop("FAILED", optional=True), drop("FINISHED")], "success"),
+        (
+            [{"actionId": "i", "actionType": "stateRequest", "actionStatus": "FAILED"}],
+            "success",
+        ),  # no part of the order
+    ],
+)
+def test_an_action_that_failed_is_no_success_unless_it_was_optional(
+    actions: list[dict[str, Any]], outcome: str
+) -> None:
+    vehicle = Vehicle()
+    vehicle.state("o1", 2, actionStates=[drop("WAITING")])
+    vehicle.state("o1", 0, actionStates=actions)
+    assert vehicle.ends == [("o1", outcome)]
+
+
+def test_an_edge_that_is_left_is_still_to_be_driven() -> None:
+    vehicle = Vehicle()
+    vehicle.state("o1", 1, edgeStates=[{"edgeId": "e", "sequenceId": 1}])
+    vehicle.state("o1", 0, edgeStates=[{"edgeId": "e", "sequenceId": 1}])
+    assert vehicle.ends == []
+    vehicle.state("o1", 0, edgeStates=[])
+    assert vehicle.ends == [("o1", "success")]
+
+
+@pytest.mark.parametrize("by_hand", ["MANUAL", "SERVICE", "TEACHIN"])
+@pytest.mark.parametrize("order", ["o1", ""])
+def test_an_order_that_was_thrown_away_by_hand_is_no_success(by_hand: str, order: str) -> None:
+    vehicle = Vehicle()
+    for nodes in (8, 7, 6):
+        vehicle.state("o1", nodes, operatingMode="AUTOMATIC")
+    vehicle.state(order, 0, operatingMode=by_hand)
+    vehicle.state(order, 0, operatingMode=by_hand)
+    assert vehicle.ends == []
+    assert {step["progress"] for step in vehicle.steps[2:]} == {0.25}
+    vehicle.state(order, 0, operatingMode="AUTOMATIC")  # back without its order
+    assert vehicle.ends == [("o1", "aborted")]
+
+
+def test_an_order_that_outlives_driving_by_hand_goes_on() -> None:
+    vehicle = Vehicle()
+    for nodes, mode in ((4, "AUTOMATIC"), (3, "MANUAL"), (0, "MANUAL"), (3, "AUTOMATIC"), (1, "AUTOMATIC")):
+        vehicle.state("o1", nodes, operatingMode=mode)
+    assert [step["progress"] for step in vehicle.steps] == [0.0, 0.0, 0.0, 0.25, 0.75]
+    vehicle.state("o1", 0, operatingMode="AUTOMATIC")
+    assert vehicle.ends == [("o1", "success")]
+
+
+def test_an_order_that_is_forgotten_in_service_ends_with_the_next() -> None:
+    vehicle = Vehicle()
+    vehicle.state("o1", 4)
+    vehicle.state("", 0, operatingMode="SERVICE")
+    vehicle.state("o2", 2, operatingMode="AUTOMATIC")
+    vehicle.state("o2", 0, operatingMode="AUTOMATIC")
+    assert vehicle.ends == [("o1", "aborted"), ("o2", "success")]
+
+
+def test_an_order_that_gets_longer_never_goes_back() -> None:
+    vehicle = Vehicle()
+    for update, nodes in ((0, 4), (0, 2), (1, 5), (1, 3), (2, 4), (2, 1), (2, 0)):
+        vehicle.state("o1", nodes, orderUpdateId=update)
+    # Done of the largest total: 0/4, 2/4, 2/7, 4/7, 4/8, 7/8, 8/8, and never less than before.
+    assert [step["progress"] for step in vehicle.steps] == pytest.approx([0, 1 / 2, 1 / 2, 4 / 7, 4 / 7, 7 / 8, 1])
+    assert vehicle.ends == [("o1", "success")]
+    assert vehicle.assembler.report.left_out["extended"] == 2
+
+
+def test_an_update_of_an_order_that_was_over_goes_on_with_it() -> None:
+    vehicle = Vehicle()
+    vehicle.state("o1", 2)
+    vehicle.state("o1", 0)
+    vehicle.state("o1", 0)  # it waits at its last node
+    assert vehicle.ends == [("o1", "success")]
+    assert vehicle.assembler.report.left_out["after_end"] == 1
+    assert "'o1' is over" in vehicle.assembler.report.examples["after_end"]
+    vehicle.state("o1", 2, orderUpdateId=1)
+    vehicle.state("o1", 2, orderUpdateId=1, errors=[{"errorType": "drive", "errorLevel": "FATAL"}])
+    assert vehicle.ends == [("o1", "success"), ("o1", "failure")]
+    numbers = [report.report.step for report in vehicle.told if isinstance(report.report, ReportedStep)]
+    assert numbers == [0, 1, 2, 3]
+    assert vehicle.assembler.report.left_out["reopened"] == 1
