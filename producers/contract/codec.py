@@ -26,6 +26,7 @@ import msgspec
 import numpy as np
 
 from springback.producers.contract.columns import ABSENT, STEP_COLUMNS, ColumnSpec, is_absent, without_lone_surrogates
+from springback.producers.contract.fault_words import shown
 from springback.producers.contract.frame import (
     MAX_DISTINCT_TEXTS,
     SCHEMA_VERSION,
@@ -36,7 +37,7 @@ from springback.producers.contract.frame import (
     StepFrame,
     TextColumn,
 )
-from springback.producers.contract.salvage import MAX_FRAME_ROWS, packed_numbers, packed_text, salvage_frame, shown
+from springback.producers.contract.salvage import MAX_FRAME_ROWS, packed_numbers, packed_text, salvage_frame
 from springback.producers.errors import UnreadableFrameError
 
 MAX_FRAME_BYTES = 32 * 1024 * 1024

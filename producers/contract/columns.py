@@ -21,6 +21,10 @@ LARGEST_INTEGER = 2**53
 LARGEST_NUMBER = sys.float_info.max
 LARGEST_LOAD = 1e12
 """Bounds durations, distances, counts and loads: what is beyond it is broken, and its square may overflow (ours)."""
+SHARE_ROUNDING = 1e-4
+"""How far past 0 or 1 rounding may carry a share: 10,000 steps of 1/10,000 come to 1.00005 in float32 (ours)."""
+LOAD_ROUNDING = 1e-6
+"""How far below 0 rounding may carry a load: the difference of two that are equal (ours)."""
 MAX_TEXT = 256
 MAX_MODE = 64
 
@@ -47,6 +51,27 @@ class ColumnSpec(NamedTuple):
     maximum: float
     unit: str
     description: str
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a number in [0, 1]."""
+        return self.kind == "number" and self.maximum == 1.0
+
+    @property
+    def is_load(self) -> bool:
+        """Whether it is a number of 0 or more, without a maximum that means anything."""
+        return self.kind == "number" and self.minimum == 0.0 and not self.is_share
+
+
+def rounded_back(value: float, minimum: float | None, maximum: float | None) -> float:
+    """The value, or the bound that it lies past by no more than rounding can account for.
+
+    >>> rounded_back(1.0000001, 0.0, 1.0), rounded_back(-1e-9, 0.0, LARGEST_LOAD), rounded_back(1.5, 0.0, 1.0)
+    (1.0, 0.0, 1.5)
+    """
+    if minimum == 0.0 and maximum == 1.0:
+        return min(1.0, max(0.0, value)) if -SHARE_ROUNDING <= value <= 1.0 + SHARE_ROUNDING else value
+    return 0.0 if minimum == 0.0 and -LOAD_ROUNDING <= value < 0.0 else value
 
 
 def _number(name: str, unit: str, description: str) -> ColumnSpec:

@@ -163,6 +163,7 @@ class PartFault(msgspec.Struct, frozen=True, eq=False):
         reason: snake_case code.
         detail: what arrived and what was expected.
         values: what arrived, as far as it can be shown.
+        field: the column or field that is at fault; empty where it is the whole part.
     """
 
     part: Literal["steps", "episodes", "ends", "navigation", "realised_magnitude"]
@@ -170,6 +171,7 @@ class PartFault(msgspec.Struct, frozen=True, eq=False):
     reason: str
     detail: str
     values: dict[str, Any]
+    field: str = ""
 
 
 class StepFrame(msgspec.Struct, frozen=True, kw_only=True, eq=False):

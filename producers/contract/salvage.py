@@ -13,10 +13,12 @@ import numpy as np
 from springback.producers.contract.columns import (
     ABSENT,
     LARGEST_INTEGER,
+    LARGEST_LOAD,
     STEP_COLUMNS,
     ColumnSpec,
-    without_lone_surrogates,
+    rounded_back,
 )
+from springback.producers.contract.fault_words import shown, shown_fields, told, without_rounding
 from springback.producers.contract.frame import (
     SCHEMA_VERSION,
     EpisodeEnd,
@@ -35,7 +37,6 @@ T = TypeVar("T")
 
 MAX_FRAME_ROWS = 100_000
 UNUSABLE_HEADER = EpisodeHeader(agent="", episode="", family="")
-_SHOWN_TEXT = 300
 _MAGNITUDE: Any = NonNegative
 _NOT_FINITE = {"NaN", "Infinity", "-Infinity"}
 _SINGULAR = {
@@ -119,11 +120,19 @@ def read_end(index: int, entry: object, faults: list[PartFault]) -> EpisodeEnd |
 
 
 def _convert(part: Any, index: int, entry: object, kind: type[T], faults: list[PartFault]) -> T | None:
+    values = _tidied(entry) if isinstance(entry, dict) else entry
+    if isinstance(values, dict) and isinstance(kind, type):
+        values = without_rounding(kind, values)
+    elif isinstance(values, float):
+        values = rounded_back(values, 0.0, LARGEST_LOAD)
     try:
-        return msgspec.convert(_tidied(entry) if isinstance(entry, dict) else entry, kind)
+        return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        values = entry if isinstance(entry, dict) else {"value": entry}
-        faults.append(PartFault(part, index, f"invalid_{_SINGULAR[part]}", str(error), _shown_fields(values)))
+        field, detail = told(kind, entry, error)
+        arrived = shown_fields(entry if isinstance(entry, dict) else {"value": entry})
+        if not isinstance(kind, type):
+            field, detail = part, f"{part}: {detail}"
+        faults.append(PartFault(part, index, f"invalid_{_SINGULAR[part]}", detail, arrived, field))
         return None
 
 
@@ -236,7 +245,7 @@ def _read_cells(
             column.append(read(spec, cell))
         except _CellError as error:
             detail = f"{spec.name}: got {shown(cell)!r}, expected {error.expected}"
-            faults.append(PartFault("steps", row, error.reason, detail, {spec.name: shown(cell)}))
+            faults.append(PartFault("steps", row, error.reason, detail, {spec.name: shown(cell)}, spec.name))
             column.append(placeholder)
     return column
 
@@ -287,20 +296,3 @@ def _text_cell(spec: ColumnSpec, cell: object) -> str:
 
 def _bad_column(spec: ColumnSpec, problem: str) -> UnreadableFrameError:
     return UnreadableFrameError(reason="bad_column", detail=f"steps.{spec.name}: {problem}")
-
-
-def shown(value: object) -> Any:
-    """The value as JSON can carry it, shortened: numbers stay, texts are cut, containers become their kind."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, float):
-        return value if np.isfinite(value) else {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
-    if isinstance(value, int):
-        return value if abs(value) <= LARGEST_INTEGER else f"<integer of {value.bit_length()} bits>"
-    if isinstance(value, str):
-        return without_lone_surrogates(value)[:_SHOWN_TEXT]
-    return f"<{type(value).__name__}>"
-
-
-def _shown_fields(values: dict[Any, Any]) -> dict[str, Any]:
-    return {str(shown(key)): shown(value) for key, value in list(values.items())[:32]}

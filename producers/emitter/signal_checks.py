@@ -21,6 +21,7 @@ from springback.producers.contract.columns import (
     MAX_TEXT,
     without_lone_surrogates,
 )
+from springback.producers.contract.fault_words import told, without_rounding
 from springback.producers.contract.frame import (
     MAX_DISTINCT_TEXTS,
     EpisodeHeader,
@@ -116,9 +117,9 @@ def checked_header(fields: Mapping[str, object]) -> EpisodeHeader:
         elif value is not None or name != "task":
             plain[name] = value
     try:
-        return msgspec.convert(plain, EpisodeHeader)
+        return msgspec.convert(without_rounding(EpisodeHeader, plain), EpisodeHeader)
     except msgspec.ValidationError as error:
-        message = f"not a possible episode: {error}; got {plain!r}"
+        message = f"not a possible episode: {told(EpisodeHeader, plain, error)[1]}; got {plain!r}"
         raise SignalError(message) from error
 
 

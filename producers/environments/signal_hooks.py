@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from springback.producers.contract.columns import SHARE_ROUNDING
 from springback.producers.errors import SignalError
 
 INFO_SUCCESS_KEYS = ("success", "is_success")
-ROUNDING = 1e-6
-"""Progress that float32 sums have brought this near to 1 is 1."""
 ABORTED = "aborted"
 """True in the info of a last step that is no step of the task: the environment died of it (see `isolated`)."""
 ABORT_REASON = "abort_reason"
@@ -156,7 +155,7 @@ class SignalHooks:
         """
         success = True if latched else self.succeeded(context)
         if success is None:
-            success = bool(context.terminated) and progress >= 1.0 - ROUNDING
+            success = bool(context.terminated) and progress >= 1.0 - SHARE_ROUNDING  # sums of float32 need not reach 1
         return "success" if success else "failure" if context.terminated else "timeout"
 
     def read(self, name: str, context: StepContext) -> Any:

@@ -17,26 +17,27 @@ from springback.producers.contract.columns import (
     ABSENT_BITS,
     COLUMN_BY_NAME,
     LARGEST_INTEGER,
+    LOAD_ROUNDING,
     NUMBER_COLUMNS,
+    SHARE_ROUNDING,
     STEP_COLUMNS,
     TEXT_COLUMNS,
     ColumnSpec,
     is_absent,
+    rounded_back,
 )
+from springback.producers.contract.fault_words import percent_hint, shown
 from springback.producers.contract.frame import StepFrame, TextColumn
-from springback.producers.contract.salvage import shown
 
-OVERSHOOT = 1e-9
-"""How far rounding may carry a share out of [0, 1]; it is clipped back (ours)."""
-
-_FRACTIONS = [spec for spec in NUMBER_COLUMNS if spec.maximum == 1.0]
-JOINED = [*_FRACTIONS, *(spec for spec in NUMBER_COLUMNS if spec.maximum != 1.0)]
-"""The number columns in the order of the joined matrix: those in [0, 1] first, so that one call clips them."""
+_SHARES = [spec for spec in NUMBER_COLUMNS if spec.is_share]
+_LOADS = [spec for spec in NUMBER_COLUMNS if spec.is_load]
+JOINED = [*_SHARES, *_LOADS, *(spec for spec in NUMBER_COLUMNS if not (spec.is_share or spec.is_load))]
+"""The number columns in the order of the joined matrix: shares first and then loads, so that one call clips them."""
 
 LINE = {spec.name: line for line, spec in enumerate(JOINED)}
 _ZERO_BY_DEFAULT = np.array([[spec.default == 0.0] for spec in JOINED])
-_LOWEST = np.array([[spec.minimum - OVERSHOOT * (spec in _FRACTIONS)] for spec in JOINED])
-_HIGHEST = np.array([[spec.maximum + OVERSHOOT * (spec in _FRACTIONS)] for spec in JOINED])
+_LOWEST = np.array([[spec.minimum - SHARE_ROUNDING * spec.is_share - LOAD_ROUNDING * spec.is_load] for spec in JOINED])
+_HIGHEST = np.array([[spec.maximum + SHARE_ROUNDING * spec.is_share] for spec in JOINED])
 _PROGRESS, _PROPOSITIONS = LINE["progress"], LINE["propositions"]
 _DEFAULT_MODE = str(COLUMN_BY_NAME["mode"].default)
 
@@ -101,8 +102,10 @@ def _join_numbers(
     suspect |= (outside & ~absent).any(axis=0) | absent[_PROGRESS]
     np.copyto(numbers, 0.0, where=absent & _ZERO_BY_DEFAULT)
     np.copyto(numbers[_PROPOSITIONS], numbers[_PROGRESS], where=absent[_PROPOSITIONS])
-    fractions = numbers[: len(_FRACTIONS)]
-    np.minimum(np.maximum(fractions, 0.0, out=fractions), 1.0, out=fractions)
+    # What rounding has carried past a bound is put back to it.
+    bounded, shares = numbers[: len(_SHARES) + len(_LOADS)], numbers[: len(_SHARES)]
+    np.maximum(bounded, 0.0, out=bounded)
+    np.minimum(shares, 1.0, out=shares)
     return numbers
 
 
@@ -143,13 +146,16 @@ def row_values(frame: StepFrame, row: int) -> dict[str, Any]:
     return {name: _shown_cell(_cell(column, row)) for name, column in frame.steps.items()}
 
 
-def row_fault(frame: StepFrame, row: int) -> tuple[str, str] | None:
-    """The reason and the detail of the first value of a row that is missing or out of bounds; None if all are well."""
+def row_fault(frame: StepFrame, row: int) -> tuple[str, str, str] | None:
+    """The reason, the detail and the column of the first value of a row that is missing or out of bounds.
+
+    None if all are well.
+    """
     for spec in STEP_COLUMNS:
         if spec.name in frame.steps:
             fault = _cell_fault(spec, _cell(frame.steps[spec.name], row))
             if fault is not None:
-                return fault[0], f"{spec.name}: {fault[1]}"
+                return fault[0], f"{spec.name}: {fault[1]}", spec.name
     return None
 
 
@@ -168,9 +174,11 @@ def _cell_fault(spec: ColumnSpec, cell: Any) -> tuple[str, str] | None:
         return ("missing", "every row needs one") if spec.required else None
     if not math.isfinite(cell):
         return "not_finite", f"got {cell}, expected a finite number"
-    slack = OVERSHOOT if spec.maximum == 1.0 else 0.0
-    if not spec.minimum - slack <= cell <= spec.maximum + slack:
-        return "out_of_range", f"got {cell}, expected {spec.minimum:g} to {spec.maximum:g}"
+    if spec.kind == "number":
+        cell = rounded_back(cell, spec.minimum, spec.maximum)
+    if not spec.minimum <= cell <= spec.maximum:
+        hint = percent_hint(cell, spec.maximum)
+        return "out_of_range", f"got {cell}, expected {spec.minimum:g} to {spec.maximum:g}{hint}"
     return None
 
 

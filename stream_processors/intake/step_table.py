@@ -4,7 +4,7 @@ Shape: every row array is (n,), n the rows that passed. Rows are ordered by fram
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepF
 Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+RejectedPart = Literal["steps", "episodes", "ends", "navigation", "realised_magnitude"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,17 @@ class TableEnd:
 class RejectedRow:
     """What was taken out of a frame: a row of steps, or a header, end or navigation part (`row` says which).
 
-    `row` holds its own values as JSON can carry them, `reason` is a snake_case code out of a small fixed set.
+    `row` holds its own values as JSON can carry them, `reason` is a snake_case code out of a small fixed set. `part`
+    says what was taken out, and `field` which column or field of it is at fault, or, of what belongs to an episode
+    whose header was rejected, which field of the header; empty where it is the whole.
     """
 
     frame: int
     row: dict[str, Any]
     reason: str
     detail: str
+    part: RejectedPart = "steps"
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)

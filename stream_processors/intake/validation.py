@@ -51,12 +51,14 @@ class EpisodeIndex:
         place_of: for every header of every frame its place in `episodes`, or `NO_EPISODE`.
         first_header: (frames,) where each frame's headers begin in `place_of`.
         headers: (frames,) how many headers each frame has.
+        faults: what is wrong with a header that is not usable, by its frame and its place there.
     """
 
     episodes: list[TableEpisode]
     place_of: Integers
     first_header: Integers
     headers: Integers
+    faults: dict[tuple[int, int], PartFault]
 
     def places(self, frame_of: Integers, own: Integers) -> Integers:
         """The place in `episodes` of each row, `NO_EPISODE` where its own index leads to no usable header."""
@@ -69,12 +71,13 @@ class EpisodeIndex:
         places[known] = self.place_of[self.first_header[frame_of[known]] + own[known]]
         return places
 
-    def why_not(self, frame: int, own: int) -> tuple[str, str]:
-        """The reason and the detail for a row or end whose own index leads to no usable header."""
+    def why_not(self, frame: int, own: int) -> tuple[str, str, str]:
+        """The reason, the detail and the field for a row or end whose own index leads to no usable header."""
         headers = int(self.headers[frame])
         if 0 <= own < headers:
-            return "invalid_episode", f"episode {own}: its header was rejected"
-        return "unknown_episode", f"episode {own} of a frame that has {headers}"
+            fault = self.faults[frame, own]
+            return fault.reason, f"the header of its episode was rejected: {fault.detail}", fault.field
+        return "unknown_episode", f"episode {own} of a frame that has {headers}", ""
 
 
 def tabulate(frames: Sequence[ArrivedFrame]) -> StepTable:
@@ -147,10 +150,10 @@ def _rejected_rows(
         values = row_values(frame, own_row)
         if row in unread:
             fault = unread[row]
-            yield RejectedRow(number, values | fault.values, fault.reason, fault.detail)
+            yield RejectedRow(number, values | fault.values, fault.reason, fault.detail, field=fault.field)
             continue
-        reason, detail = row_fault(frame, own_row) or index.why_not(number, values["episode"])
-        yield RejectedRow(number, values, reason, detail)
+        reason, detail, column = row_fault(frame, own_row) or index.why_not(number, values["episode"])
+        yield RejectedRow(number, values, reason, detail, field=column)
 
 
 def _in_order(episode: Integers, step: Integers) -> bool:
@@ -177,9 +180,10 @@ def index_episodes(frames: Sequence[ArrivedFrame], rejected: list[RejectedRow]) 
     episodes: list[TableEpisode] = []
     place_of: list[int] = []
     first_header: list[int] = []
+    known: dict[tuple[int, int], PartFault] = {}
     for number, arrived in enumerate(frames):
         first_header.append(len(place_of))
-        already = {fault.index for fault in arrived.frame.faults if fault.part == "episodes"}
+        already = {fault.index: fault for fault in arrived.frame.faults if fault.part == "episodes"}
         for place, header in enumerate(arrived.frame.episodes):
             checked, faults = _checked_header(header)
             if checked is not None:
@@ -187,11 +191,12 @@ def index_episodes(frames: Sequence[ArrivedFrame], rejected: list[RejectedRow]) 
                 episodes.append(TableEpisode(number, checked))
             else:
                 place_of.append(NO_EPISODE)
+                known[number, place] = already.get(place, faults[0])
                 if place not in already:
                     rejected.extend(rejection(number, msgspec.structs.replace(fault, index=place)) for fault in faults)
     headers = [len(arrived.frame.episodes) for arrived in frames]
-    as_integers = [np.array(values, dtype=np.int64) for values in (place_of, first_header, headers)]
-    return EpisodeIndex(episodes, *as_integers)
+    of_places, of_frames, of_headers = (np.array(each, dtype=np.int64) for each in (place_of, first_header, headers))
+    return EpisodeIndex(episodes, of_places, of_frames, of_headers, known)
 
 
 def collect_ends(frames: Sequence[ArrivedFrame], index: EpisodeIndex, rejected: list[RejectedRow]) -> list[TableEnd]:
@@ -208,8 +213,9 @@ def collect_ends(frames: Sequence[ArrivedFrame], index: EpisodeIndex, rejected: 
             if end.episode < index.headers[number]:
                 episode = int(index.place_of[index.first_header[number] + end.episode])
             if episode == NO_EPISODE:
-                reason, detail = index.why_not(number, end.episode)
-                rejected.append(RejectedRow(number, {"ends": place, **msgspec.to_builtins(end)}, reason, detail))
+                row = {"ends": place, **msgspec.to_builtins(end)}
+                reason, detail, field = index.why_not(number, end.episode)
+                rejected.append(RejectedRow(number, row, reason, detail, "ends", field))
             else:
                 ends.append(TableEnd(episode, end, _end_time(end, arrived.broker_time_s)))
     return ends
@@ -222,7 +228,8 @@ def plausible_times(time_s: Numbers, broker_time_s: Numbers) -> Flags:
 
 def rejection(frame: int, fault: PartFault) -> RejectedRow:
     """The record of a part that could not be read."""
-    return RejectedRow(frame, {fault.part: fault.index, **fault.values}, fault.reason, fault.detail)
+    row = {fault.part: fault.index, **fault.values}
+    return RejectedRow(frame, row, fault.reason, fault.detail, fault.part, fault.field)
 
 
 def _end_time(end: EpisodeEnd, broker_time_s: float) -> float:

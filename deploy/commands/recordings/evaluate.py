@@ -20,6 +20,7 @@ from springback.deploy.commands.input_files import (
 from springback.deploy.commands.shared_options import SettingsOption, stream_settings
 
 if TYPE_CHECKING:
+    from springback.stream_processors.intake.step_table import RejectedRow
     from springback.stream_processors.offline.evaluation import Evaluation
     from springback.stream_processors.resilience.readings import EpisodeSummary
 
@@ -82,9 +83,8 @@ def evaluate(
     document = evaluation.document
     if str(json_file) != "-":
         Console().print(family_table_view(document.families), resilience_table_view(document.resilience))
-    examples = {row.reason: row.detail for row in reversed(evaluation.rejected)}
-    for reason, count in sorted(Counter(row.reason for row in evaluation.rejected).items()):
-        typer.echo(f"rejected  {count} row{'s' if count > 1 else ''}: {reason}: {examples[reason]}", err=True)
+    for line in _rejections(evaluation.rejected):
+        typer.echo(line, err=True)
     for family in _families_without_baseline(evaluation.summaries):
         typer.echo(
             f"unscored  family {family}: no baseline to score it by. Mark clean runs as reference, give --baseline, or "
@@ -100,6 +100,20 @@ def evaluate(
             json_file.write_bytes(evaluation.json() + b"\n")
     if report is not None:
         typer.echo(f"report    {_write_report(report, evaluation, files)}", err=True)
+
+
+def _rejections(rejected: Sequence["RejectedRow"]) -> list[str]:
+    """A line for each fault, told apart by reason and field: what it cost, and an example of it."""
+    nouns = {"episodes": "header", "steps": "step", "ends": "end", "navigation": "other part"}
+    lines = []
+    for reason, field in sorted({(row.reason, row.field) for row in rejected}):
+        rows = [row for row in rejected if (row.reason, row.field) == (reason, field)]
+        counts = Counter(nouns.get(row.part, "other part") for row in rows)
+        cost = ", ".join(f"{counts[n]} {n}{'' if counts[n] == 1 else 's'}" for n in nouns.values() if counts[n])
+        # What a header costs besides itself repeats the header's own words.
+        example = next((row for row in rows if row.part == "episodes"), rows[0])
+        lines.append(f"rejected  {cost}: {reason}: {example.detail}")
+    return lines
 
 
 def _families_without_baseline(summaries: Sequence["EpisodeSummary"]) -> list[str]:

@@ -74,7 +74,7 @@ def test_absent_cells_take_the_same_defaults_as_absent_columns() -> None:
     ("column", "bad", "reason"),
     [
         ("progress", 1.01, "out_of_range"),
-        ("progress", -1e-6, "out_of_range"),
+        ("progress", -1e-3, "out_of_range"),
         ("progress", np.nan, "not_finite"),
         ("progress", ABSENT, "missing"),
         ("propositions", 2.0, "out_of_range"),

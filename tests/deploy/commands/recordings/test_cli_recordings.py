@@ -213,7 +213,32 @@ def test_evaluate_shows_one_of_the_rows_that_it_rejects(
     bad = tmp_path / "bad.frames.jsonl"
     bad.write_text(json.dumps(frame), encoding="utf-8")
     assert cli.main(["evaluate", str(bad)]) == 0
-    assert "rejected  2 rows: out_of_range: " in capsys.readouterr().err
+    assert (
+        "rejected  2 steps: out_of_range: progress: got 7.0, expected 0 to 1; a percentage is to be divided by 100"
+        in capsys.readouterr().err
+    )
+
+
+def test_evaluate_counts_each_fault_apart(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frames = [json.loads(line) for line in recording.read_bytes().splitlines()[:60]]
+    by_end = [frame for frame in frames if frame["ends"]]
+    for frame, word in zip(by_end[:2], ("SUCCEEDED", "completed"), strict=True):
+        frame["ends"][0]["outcome"] = word
+    for place, fault in enumerate(({"stress": 40}, {"reference": "true"})):
+        header = by_end[2]["episodes"][0] | {"episode": f"bad {place}"} | fault
+        steps = {"episode": [0, 0], "step": [0, 1], "progress": [0.1, 0.2]}
+        ends = [{"episode": 0, "outcome": "success"}]
+        frames.append({**by_end[2], "episodes": [header], "steps": steps, "ends": ends})
+    bad = tmp_path / "bad.frames.jsonl"
+    bad.write_text("\n".join(map(json.dumps, frames)), encoding="utf-8")
+    assert cli.main(["evaluate", str(bad)]) == 0
+    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("rejected")] == [
+        "rejected  2 ends: invalid_end: outcome: got 'SUCCEEDED', expected success, failure, timeout or aborted",
+        "rejected  1 header, 2 steps, 1 end: invalid_episode: reference: got 'true', expected true or false, "
+        "without quotes",
+        "rejected  1 header, 2 steps, 1 end: invalid_episode: stress: got 40, expected a number from 0 to 1; "
+        "a percentage is to be divided by 100",
+    ]
 
 
 def test_evaluate_says_why_a_family_has_no_cost(
