@@ -11,6 +11,7 @@ from rich.text import Text
 
 from springback.stream_processors.metrics.figure_words import (
     NOT_TESTED_ABOVE,
+    aborted_sentences,
     beta_sentences,
     capacity_sentence,
     capacity_text,
@@ -19,6 +20,7 @@ from springback.stream_processors.metrics.figure_words import (
     short,
     stress_text,
     undeclared_sentence,
+    violated_sentences,
 )
 from springback.stream_processors.metrics.glossary import meaning
 
@@ -44,7 +46,7 @@ n: episodes; n(-k): k of them count in no cost, for want of a baseline or an end
 SR: success rate   C_rec: recovery cost of an episode   lost cycles: per episode
 windows: recovered/unrecovered/censored; cause: effort/delay/both; length: steps"""
 _UNDECLARED_LEGEND = "\nλ -: the stress is undeclared, which is not 0"
-_RESILIENCE_WORDS = ("dependable capacity", "λ*", "first breach", "β")
+_RESILIENCE_WORDS = ("kept", "dependable capacity", "λ*", "first breach", "β")
 
 
 def family_table_view(
@@ -90,6 +92,8 @@ def _resilience_sentences(row: "ResilienceJson") -> list[str]:
     told = [capacity_sentence(row)]
     if row.undeclared is not None and row.undeclared.episodes:
         told.append(undeclared_sentence(row.undeclared))
+    told += violated_sentences(row)
+    told += aborted_sentences(row.censored, row.episodes)
     told += learning_sentences(row.bound_references, row.bound_references_needed, row.provisional)
     return told + beta_sentences(row)
 

@@ -1,6 +1,6 @@
 """What methods withstand, and what they are good at: the stress-response curve of each family, and signatures.
 
-The curve says how far a family's contract is kept or broken at each stress, and what of it is dependable. A signature
+The curve says whether a family's level is kept or broken at each stress, and what of it is dependable. A signature
 is a radar: the further out, the better.
 """
 
@@ -62,7 +62,7 @@ def stress_response_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSecti
             missing.append(f"{name_text(family)}: no declared stress has an episode that a margin could be found of.")
     return PlotSection(
         "How much stress does a family withstand?",
-        "From 0 on the contract is kept, in the shaded part below it is not. M_f is the mean of the two worst ratios "
+        "From 0 on a level is kept, in the shaded part below it is not. M_f is the mean of the two worst ratios "
         "of what was reached to what is asked, less 1. The dashed line is what is dependable: up to there every tested "
         "level is kept. The bar at the bottom is the bootstrap interval of λ*. Half-filled marks are undecided: "
         "negative by so few episodes that it may be chance. Hollow ones have too few episodes to decide anything.",
@@ -102,12 +102,12 @@ def _finding(curve: ResilienceJson, row: GroupRow | None) -> str:
     if curve.tested_up_to is None:
         return f"{of}has too few episodes to tell"
     if curve.dependable is None:
-        return f"{of}keeps its contract not even at its lowest tested level"
+        return f"{of}not kept even at its lowest tested level"
     if curve.dependable >= 1:
-        return f"{of}keeps its contract at all stress"
+        return f"{of}kept at all stress"
     above = f"; {NOT_TESTED_ABOVE}" if curve.dependable >= curve.tested_up_to else ""
     upto = f"up to {stress_text(curve.dependable)}" if curve.dependable else "without stress"
-    return f"{of}keeps its contract {upto}{above}"
+    return f"{of}kept {upto}{above}"
 
 
 def _range(curves: list[tuple[GroupRow, ResilienceJson]]) -> str:

@@ -6,18 +6,20 @@ that they follow dark and light.
 """
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from nicegui import ui
 
 from springback.dashboards.live_page.agent_memory import AgentHistory, Span
 from springback.stream_processors.metrics.figure_words import (
+    aborted_sentences,
     capacity_sentence,
     learning_sentences,
     live_sentence,
     live_word,
     stress_text,
-    worst_level,
+    violated_sentences,
 )
 from springback.stream_processors.resilience.readings import FamilyReading, LevelState, StressMargin
 
@@ -186,7 +188,7 @@ def stress_chart(family: FamilyReading) -> Options:
     """
     points = [_point(margin) for margin in family.margins if margin.margin is not None]
     # All that a margin can be by the cap as it is set, so that families can be compared by eye.
-    highest = [point["value"][1] for point in points] or [0.0]
+    highest = max([0.5, *(point["value"][1] for point in points)])
     curve = line_series("margin M", _COLOUR, points)
     curve |= {"symbolSize": 9}
     lines = [mark_line({"yAxis": 0}, "contract", MUTED, "solid", position="insideStartBottom")]
@@ -213,7 +215,13 @@ def stress_chart(family: FamilyReading) -> Options:
         **options,
         "xAxis": axis | {"splitLine": {"show": False}, "axisLine": {"show": True, "onZero": False}, "splitNumber": 5},
         "yAxis": value_axis(
-            min=-1, max=max(0.5, *highest), interval=0.5, name="margin M", nameLocation="middle", nameGap=44
+            # To a whole tick: the label of a bound between two would touch that of the tick below it.
+            min=-1,
+            max=ceil(2 * highest) / 2,
+            interval=0.5,
+            name="margin M",
+            nameLocation="middle",
+            nameGap=44,
         ),
         "series": [curve],
     }
@@ -222,9 +230,8 @@ def stress_chart(family: FamilyReading) -> Options:
 def curve_words(family: FamilyReading) -> str:
     """The curve in words, what runs now, and what is not known of it."""
     told = [capacity_sentence(family), live_sentence(family)]
-    worst = worst_level(family)
-    if family.contract_violated:
-        told.append("Contract violated." if worst is None else f"Contract violated: {worst.sentence}")
+    told += violated_sentences(family)
+    told += aborted_sentences(family.censored, family.episodes)
     told += learning_sentences(family.bound_references, family.bound_references_needed, family.provisional_episodes)
     return " ".join(told)
 

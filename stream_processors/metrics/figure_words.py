@@ -10,11 +10,11 @@ A capacity is only as good as the stress that was tried, so where nothing higher
 What each word means is in `glossary`. Source: ours.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from springback.stream_processors.metrics.glossary import NOTHING_DECLARED, UNSETTLED, WITHIN_NOISE, LiveState
-from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, LevelFigures, LevelState
+from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, LevelState
 
 UNDECLARED = "undeclared"
 """What stands in the place of a stress that nobody declared: in text, and as the label of the level."""
@@ -103,6 +103,30 @@ class ViolationFigures(Protocol):
         """Its upper end."""
 
 
+class StressedFigures(ViolationFigures, Protocol):
+    """The same of a level of the stress grid."""
+
+    @property
+    def stress(self) -> float:
+        """Its point."""
+
+
+class ContractFigures(Protocol):
+    """What the levels of a group say of its contract: a `FamilyReading` has it, and so has its form in JSON."""
+
+    @property
+    def contract_violated(self) -> bool:
+        """Whether at some level more episodes break it than may."""
+
+    @property
+    def margins(self) -> Sequence[StressedFigures]:
+        """The levels of the grid."""
+
+    @property
+    def undeclared(self) -> ViolationFigures | None:
+        """The one of episodes whose stress nobody declared."""
+
+
 def stress_text(stress: float | None) -> str:
     """A stress, or that nobody declared one.
 
@@ -144,16 +168,19 @@ def short(text: str) -> str:
 
 
 def capacity_sentence(figures: CapacityFigures) -> str:
-    """What the levels show, in a sentence or two."""
+    """What the levels show, in a sentence or two.
+
+    A level is *kept* by its margin; that is not said of the contract, which single episodes may break all the same.
+    """
     tested, dependable, broken = figures.tested_up_to, figures.dependable, figures.first_breach
     if tested is None:
         return "Too few episodes at any declared stress to say what it withstands."
     if dependable is None:
         told = "Not even its lowest tested level is kept"
     elif dependable == 0.0:
-        told = "It keeps its contract without stress"
+        told = "The level without stress is kept"
     else:
-        told = f"It keeps its contract at every tested level up to {stress_text(dependable)}"
+        told = f"Every tested level up to {stress_text(dependable)} is kept"
     if broken is not None:
         told += f"; the first with a negative margin is {stress_text(broken)}"
     if tested < _LARGEST_STRESS:
@@ -174,13 +201,13 @@ def live_word(family: FamilyReading) -> str:
 
 
 def live_sentence(family: FamilyReading) -> str:
-    """What runs now, and what that is against the levels; where none is declared, how many episodes run undeclared."""
+    """What runs now, what that is against the levels, and of how many running episodes it says nothing."""
     word, undeclared = live_word(family), family.active_undeclared
+    told = f" ({undeclared:,} episode{'' if undeclared == 1 else 's'} undeclared)" if undeclared else ""
     if family.live_stress is not None:
-        return f"Its agents work at {stress_text(family.live_stress)} now: {word}."
+        return f"Its agents work at {stress_text(family.live_stress)} now: {word}{told}."
     if family.stress_state is not None:
-        return f"When last at work: {word}."
-    told = f" ({undeclared} episode{'' if undeclared == 1 else 's'} undeclared)" if undeclared else ""
+        return f"When last at work: {word}{told}."
     return f"{word.capitalize()}{told}."
 
 
@@ -213,7 +240,7 @@ class WorstLevel(NamedTuple):
     """The level whose episodes break the contract most surely; its stress is None where nobody declared one."""
 
     stress: float | None
-    level: LevelFigures
+    level: ViolationFigures
 
     @property
     def sentence(self) -> str:
@@ -222,18 +249,43 @@ class WorstLevel(NamedTuple):
         return f"under {under} {violation_text(self.level)} episodes broke it."
 
 
-def worst_level(family: FamilyReading) -> WorstLevel | None:
-    """The worst of a family's levels, the undeclared one among them; None without an episode."""
-    levels = [WorstLevel(margin.stress, margin) for margin in family.margins if margin.episodes]
-    if family.undeclared is not None and family.undeclared.episodes:
-        levels.append(WorstLevel(None, family.undeclared))
-    return max(levels, key=lambda worst: (worst.level.violation_low or 0.0, worst.level.violations), default=None)
+def worst_level(figures: ContractFigures) -> WorstLevel | None:
+    """The worst of a family's levels, the undeclared one among them; None without an episode.
+
+    One with too few episodes is it only where none has enough: no contract is violated by it.
+    """
+    levels = [WorstLevel(margin.stress, margin) for margin in figures.margins if margin.episodes]
+    if figures.undeclared is not None and figures.undeclared.episodes:
+        levels.append(WorstLevel(None, figures.undeclared))
+
+    def badness(worst: WorstLevel) -> tuple[bool, float, int]:
+        level = worst.level
+        return level.state != "insufficient", level.violation_low or 0.0, level.violations
+
+    return max(levels, key=badness, default=None)
+
+
+def violated_sentences(figures: ContractFigures) -> list[str]:
+    """Whether the contract is violated, and where most surely."""
+    if not figures.contract_violated:
+        return []
+    worst = worst_level(figures)
+    return ["Contract violated." if worst is None else f"Contract violated: {worst.sentence}"]
+
+
+def aborted_sentences(aborted: int, ended: int) -> list[str]:
+    """How many episodes nobody saw the end of; whatever became of them, no level, capacity or success rate knows it.
+
+    >>> aborted_sentences(50, 30), aborted_sentences(0, 30)
+    (['Aborted, and in none of these figures: 50 of 80 episodes.'], [])
+    """
+    return [f"Aborted, and in none of these figures: {aborted:,} of {aborted + ended:,} episodes."] if aborted else []
 
 
 def undeclared_sentence(level: ViolationFigures) -> str:
     """What episodes whose stress nobody declared show; they are a level of their own.
 
-    >>> from springback.stream_processors.resilience.readings import ExtensibilityRatios
+    >>> from springback.stream_processors.resilience.readings import ExtensibilityRatios, LevelFigures
     >>> level = LevelFigures(episodes=20, margin=None, state="broken", ratios=ExtensibilityRatios(), violations=20)
     >>> undeclared_sentence(level)
     'Under undeclared stress 20 of 20 episodes broke the contract: broken.'

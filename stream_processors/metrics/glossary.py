@@ -31,17 +31,21 @@ class Word(NamedTuple):
 
 
 _WORDS = (
-    Word("kept", "a stress level", "It has enough episodes, and even the worst tenth of them keeps the contract."),
+    Word(
+        "kept",
+        "a stress level",
+        "It has enough episodes, and their margin M is not negative; single ones may break the contract all the same "
+        "(violation share).",
+    ),
     Word(
         "broken",
         "a stress level",
-        "Even with the most favourable tail that its episodes allow (one-sided 95 %), the contract is not kept.",
+        "The margin M is negative even with the most favourable tail that its episodes allow (one-sided 95 %).",
     ),
     Word(
         "undecided",
         "a stress level",
-        "The worst tenth breaks the contract, but by so few episodes that it may be chance: it is neither kept nor "
-        "broken.",
+        "The margin M is negative, but by so few episodes that it may be chance: it is neither kept nor broken.",
     ),
     Word(
         "insufficient",

@@ -193,6 +193,7 @@ def _family_event(event: StageEvent) -> FamilyEvent:
     if isinstance(found, EpisodeSummary):
         measures = (found.final_progress, found.final_propositions, found.violation)
         numbers += [*measures, found.recovery_cost or 0.0, found.stability_loss or 0.0]
+        numbers.append(found.realised_magnitude or 0.0)
         if found.navigation is not None:
             numbers += [value for value in msgspec.structs.astuple(found.navigation) if value is not None]
     if not all(math.isfinite(number) for number in numbers):

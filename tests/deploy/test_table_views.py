@@ -66,9 +66,9 @@ def test_names_are_shown_as_they_are_and_steer_no_terminal() -> None:
             0.0,
             "open",
             "≥ 0.0 ≥ 0.0",
-            "It keeps its contract without stress. Above 0.0 there are too few episodes to tell.",
+            "The level without stress is kept. Above 0.0 there are too few episodes to tell.",
         ),
-        (0.4, 1.0, 0.8, "ok", "0.4 0.8", "It keeps its contract at every tested level up to 0.4"),
+        (0.4, 1.0, 0.8, "ok", "0.4 0.8", "Every tested level up to 0.4 is kept"),
         (None, 1.0, 0.0, "none", "none none", "Not even its lowest tested level is kept"),
         (None, None, None, "insufficient", "not known not known", "Too few episodes at any declared stress"),
     ],
@@ -97,8 +97,19 @@ def test_what_stands_behind_a_family_is_told_below_the_table() -> None:
         violation_low=0.8389,
         violation_high=1.0,
     )
-    text = withstood(family_reading(undeclared=failed, stability_repeatability=0.7, bound_references=12))
+    text = withstood(
+        family_reading(
+            undeclared=failed,
+            contract_violated=True,
+            stability_repeatability=0.7,
+            bound_references=12,
+            episodes=30,
+            censored=50,
+        )
+    )
     assert "Under undeclared stress 20 of 20 (84 to 100 %) episodes broke the contract: broken." in text
+    assert "Contract violated: under undeclared stress 20 of 20 (84 to 100 %) episodes broke it." in text
+    assert "Aborted, and in none of these figures: 50 of 80 episodes." in text
     assert "β 3.50 over 17 pairs says nothing: within run-to-run noise" in text
     assert "7 unpaired: 4 no twin, 3 other version." in text
     assert "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no capacity: 7" in text

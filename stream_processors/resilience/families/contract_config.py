@@ -110,7 +110,7 @@ class AggregateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         alpha: the quantile of equation 8, and the share of episodes that a contract lets break it.
         ratio_cap: c, the most that one entry of equation 8 counts.
         smallest: K of equation 9, how many of the smallest entries make the margin.
-        grid: the stress grid, rising.
+        grid: the stress grid, rising from 0 to 1.
         min_episodes: n_min, the episodes that a stress level needs to decide anything.
         level_generation: a level keeps its latest episodes in two generations of this many, so that a repaired fleet
             gets its capacity back; None keeps all, as offline.
@@ -152,8 +152,9 @@ class AggregateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _check_share("alpha", self.alpha)
         _check_share("live_rank", self.live_rank)
         grid = list(self.grid)
-        if not grid or grid != sorted(set(grid)) or not 0 <= grid[0] <= grid[-1] <= 1:
-            message = f"grid is {grid}, expected rising values in [0, 1]"
+        if len(grid) < 2 or grid != sorted(set(grid)) or (grid[0], grid[-1]) != (0, 1):
+            # An episode goes to the nearest point: else clean ones would count as stress, or 1 as less than it is.
+            message = f"grid is {grid}, expected rising values from 0 to 1"
             raise ValueError(message)
         for name in (
             "smallest", "min_episodes", "active_memory", "ended_memory", "group_memory", "pair_memory", "kind_memory",

@@ -153,10 +153,10 @@ def test_a_capacity_is_no_more_than_what_was_tested() -> None:
     """Situation 2: clean episodes alone, then stress up to 0.2."""
     clean = [summary_of(f"c{n}", 0.0, task=f"t{n}", reference=True) for n in range(8)]
     text = told(clean)
-    assert "navigation: keeps its contract without stress; not tested above" in text
+    assert "navigation: kept without stress; not tested above" in text
     assert "at least 0.0 not tested above" in text
     text = told([*clean, *(summary_of(f"d{n}", 0.0, task=f"t{n}", stress=0.2) for n in range(8))])
-    assert "navigation: keeps its contract up to 0.2; not tested above" in text
+    assert "navigation: kept up to 0.2; not tested above" in text
     assert "dependable at least 0.2; not tested above" in text
 
 

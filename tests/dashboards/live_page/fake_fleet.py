@@ -129,9 +129,9 @@ def level(stress: float, margin: float, state: LevelState, violations: int, epis
 
 
 def family(name: str = "navigation", sequence: int = 1, **fields: Any) -> FamilyReading:
-    """A family that keeps its contract up to stress 0.4 and breaks it at 0.6; at 0.8 too few episodes are known."""
+    """A family whose levels are kept up to stress 0.4 and broken at 0.6; at 0.8 too few episodes are known."""
     base: dict[str, Any] = {
-        **{"method": "reflexion", "version": "1.4", "episodes": 240, "censored": 2, "violations": 12},
+        **{"method": "reflexion", "version": "1.4", "episodes": 240, "censored": 0, "violations": 12},
         **{"success_rate": 0.97, "completion": 0.98, "mean_steps": 60.0, "recovery_cost_mean": 1.82, "beta": 4.48},
         **{"beta_p95": 3.1, "beta_by_kind": {}, "beta_unpaired": None, "pairs": 120, "tasks_let_go": 0},
         **{"unpaired": {}, "beta_difference": 0.9, "stability_repeatability": 0.5},

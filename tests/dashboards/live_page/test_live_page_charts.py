@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from springback.dashboards.live_page.agent_memory import AgentHistory, Span
@@ -71,6 +72,12 @@ def test_what_is_not_known_is_not_drawn() -> None:
     assert list(marks_of(stress_chart(none)["series"][0])) == ["contract"]
 
 
+@pytest.mark.parametrize(("margin", "top"), [(-0.9, 0.5), (0.5, 0.5), (0.51, 1.0), (1.0, 1.0)])
+def test_the_axis_of_margins_ends_at_whole_ticks(margin: float, top: float) -> None:
+    axis = stress_chart(family(margins=(level(0.2, margin, "kept", 0),)))["yAxis"]
+    assert (axis["min"], axis["max"], axis["interval"]) == (-1, top, 0.5)
+
+
 def test_a_point_of_an_undecided_level_has_a_shape_of_its_own() -> None:
     (series,) = stress_chart(family(margins=(level(0.2, -0.1, "undecided", 3),)))["series"]
     assert [point["symbol"] for point in series["data"]] == ["triangle"]
@@ -78,7 +85,7 @@ def test_a_point_of_an_undecided_level_has_a_shape_of_its_own() -> None:
 
 def test_the_curve_is_told_in_words() -> None:
     assert curve_words(family()) == (
-        "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. Above 0.6 "
+        "Every tested level up to 0.4 is kept; the first with a negative margin is 0.6. Above 0.6 "
         "there are too few episodes to tell. Its agents work at 0.2 now: within. Contract violated: under stress 0.6 "
         "8 of 12 (39 to 86 %) episodes broke it."
     )
@@ -87,6 +94,10 @@ def test_the_curve_is_told_in_words() -> None:
         "Not even its lowest tested level is kept"
     )
     assert curve_words(family(**NOTHING_KNOWN)).startswith("Too few episodes at any declared stress")
+    # Fifty of sixty episodes at 0.4 were broken off: the level is kept by the other ten, which is not all there is.
+    assert curve_words(family(contract_violated=False, episodes=10, censored=50)).endswith(
+        "now: within. Aborted, and in none of these figures: 50 of 60 episodes."
+    )
 
 
 def test_what_is_said_at_moments_of_a_demo() -> None:
@@ -98,15 +109,15 @@ def test_what_is_said_at_moments_of_a_demo() -> None:
             "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no capacity: 12 episodes."
         ),
         "clean": (
-            "It keeps its contract without stress. Above 0.0 there are too few episodes to tell. Its agents work at "
+            "The level without stress is kept. Above 0.0 there are too few episodes to tell. Its agents work at "
             "0.0 now: within."
         ),
         "rising": (
-            "It keeps its contract at every tested level up to 0.2. Above 0.2 there are too few episodes to tell. Its "
+            "Every tested level up to 0.2 is kept. Above 0.2 there are too few episodes to tell. Its "
             "agents work at 0.6 now: untested."
         ),
         "ended": (
-            "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. Above 0.6 "
+            "Every tested level up to 0.4 is kept; the first with a negative margin is 0.6. Above 0.6 "
             "there are too few episodes to tell. No declared stress running. Contract violated: under stress 0.6 8 of "
             "12 (39 to 86 %) episodes broke it."
         ),

@@ -14,9 +14,18 @@ from springback.stream_processors.metrics.figure_words import (
     live_sentence,
     live_state,
     live_word,
+    violated_sentences,
     within_noise,
+    worst_level,
 )
-from springback.stream_processors.resilience.readings import FamilyReading, StressState
+from springback.stream_processors.metrics.glossary import meaning
+from springback.stream_processors.resilience.readings import (
+    ExtensibilityRatios,
+    FamilyReading,
+    LevelState,
+    StressMargin,
+    StressState,
+)
 from tests.reading_builders import family_reading
 
 
@@ -30,18 +39,18 @@ def known_up_to(dependable: float | None, tested_up_to: float | None, first_brea
         (None, None, None, "not known", "Too few episodes at any declared stress to say what it withstands."),
         (
             *(0.0, 0.0, None, "at least 0.0; not tested above"),
-            "It keeps its contract without stress. Above 0.0 there are too few episodes to tell.",
+            "The level without stress is kept. Above 0.0 there are too few episodes to tell.",
         ),
         (
             *(0.4, 0.4, None, "at least 0.4; not tested above"),
-            "It keeps its contract at every tested level up to 0.4. Above 0.4 there are too few episodes to tell.",
+            "Every tested level up to 0.4 is kept. Above 0.4 there are too few episodes to tell.",
         ),
         (
             *(0.4, 0.6, 0.6, "0.4"),
-            "It keeps its contract at every tested level up to 0.4; the first with a negative margin is 0.6. "
+            "Every tested level up to 0.4 is kept; the first with a negative margin is 0.6. "
             "Above 0.6 there are too few episodes to tell.",
         ),
-        (1.0, 1.0, None, "1.0", "It keeps its contract at every tested level up to 1.0."),
+        (1.0, 1.0, None, "1.0", "Every tested level up to 1.0 is kept."),
         (
             *(None, 1.0, 0.0, "none"),
             "Not even its lowest tested level is kept; the first with a negative margin is 0.0.",
@@ -82,20 +91,68 @@ def test_where_no_declared_stress_runs_nothing_is_within() -> None:
 
 
 def test_a_state_that_has_not_held_for_long_enough_is_none_yet() -> None:
-    begun = family_reading(live_stress=0.8, stress_state=None)
+    begun = family_reading(live_stress=0.8, stress_state=None, active_undeclared=0)
     assert (live_state(begun), live_sentence(begun)) == ("unsettled", "Its agents work at 0.8 now: not settled yet.")
 
 
 def test_a_breach_goes_on_for_a_while_after_its_last_episode() -> None:
-    ending = family_reading(live_stress=None, stress_state="breach")
+    ending = family_reading(live_stress=None, stress_state="breach", active_undeclared=0)
     assert (live_state(ending), live_sentence(ending)) == ("breach", "When last at work: breach.")
 
 
 @pytest.mark.parametrize("state", ["within", "untested", "breach"])
 def test_a_state_is_its_own_word(state: StressState) -> None:
-    reading = family_reading(live_stress=0.4, stress_state=state)
+    reading = family_reading(live_stress=0.4, stress_state=state, active_undeclared=0)
     assert live_state(reading) == live_word(reading) == state
     assert live_sentence(reading) == f"Its agents work at 0.4 now: {state}."
+
+
+def test_what_is_said_of_the_declared_is_not_said_of_the_undeclared() -> None:
+    # One clean run and nine that nobody says the stress of: "within" is said of one episode in ten.
+    mixed = family_reading(live_stress=0.0, stress_state="within", active_episodes=10, active_undeclared=9)
+    assert live_sentence(mixed) == "Its agents work at 0.0 now: within (9 episodes undeclared)."
+    over = replace(mixed, live_stress=None, stress_state="breach", active_episodes=1, active_undeclared=1)
+    assert live_sentence(over) == "When last at work: breach (1 episode undeclared)."
+
+
+def level(stress: float, violations: int, episodes: int, low: float, state: LevelState = "kept") -> StressMargin:
+    return StressMargin(
+        stress=stress,
+        episodes=episodes,
+        margin=0.0,
+        state=state,
+        ratios=ExtensibilityRatios(),
+        violations=violations,
+        violation_low=low,
+        violation_high=1.0,
+    )
+
+
+def test_a_contract_that_is_violated_at_a_level_that_is_kept_is_said_to_be() -> None:
+    """Situation 1: every episode ends with q 0.26 of 0.5: M = (0.52 + 1.5)/2 - 1 = 0.01, kept, and all broke it."""
+    found = family_reading(
+        dependable=0.4,
+        tested_up_to=0.4,
+        first_breach=None,
+        contract_violated=True,
+        margins=(level(0.0, 0, 20, 0.0), level(0.4, 10, 10, 0.7225)),
+        undeclared=None,
+    )
+    assert capacity_sentence(found).startswith("Every tested level up to 0.4 is kept.")
+    assert violated_sentences(found) == [
+        "Contract violated: under stress 0.4 10 of 10 (72 to 100 %) episodes broke it."
+    ]
+    assert violated_sentences(replace(found, contract_violated=False)) == []
+    assert violated_sentences(replace(found, margins=())) == ["Contract violated."]
+    assert "single ones may break the contract" in meaning("kept")
+
+
+def test_no_contract_is_said_to_be_violated_by_a_level_with_too_few_episodes() -> None:
+    # Three of three are 44 % at least by Wilson, 20 of 60 are 23 %; it is the latter that count.
+    few, enough = level(0.8, 3, 3, 0.4385, "insufficient"), level(0.4, 20, 60, 0.2273, "broken")
+    found = family_reading(margins=(enough, few), undeclared=None)
+    assert worst_level(found) == (0.4, enough)
+    assert worst_level(replace(found, margins=(few,))) == (0.8, few)
 
 
 @pytest.mark.parametrize(

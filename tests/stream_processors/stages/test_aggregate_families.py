@@ -116,6 +116,7 @@ def test_after_a_crash_the_same_events_give_readings_that_replace_the_ones_sent(
         (event_of(summary_of(recovery_cost=math.nan)), "unreadable_episode"),
         (event_of(summary_of(final_progress=math.inf)), "unreadable_episode"),
         (event_of(begun_of("1", stress=math.nan)), "unreadable_episode"),
+        (event_of(summary_of(realised_magnitude=math.nan)), "unreadable_episode"),
         (event_of(summary_of(schema_version=99)), "unreadable_episode"),
     ],
 )

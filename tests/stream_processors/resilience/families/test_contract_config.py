@@ -61,7 +61,11 @@ def test_a_default_contract_from_the_environment() -> None:
         ("[resilience.aggregate.default]\ncolour = 1", "unknown field `colour`"),
         ("[resilience.aggregate]\ngrid = [0.5, 0.2]", "grid is .*expected rising values"),
         ("[resilience.aggregate]\ngrid = []", "grid is .*expected rising values"),
-        ("[resilience.aggregate]\ngrid = [0, 2]", "grid is .*expected rising values"),
+        ("[resilience.aggregate]\ngrid = [0, 2]", "grid is .*expected rising values from 0 to 1"),
+        # Clean episodes, whose stress is 0, would be taken for a stress of 0.5; a stress of 1 for one of 0.5.
+        ("[resilience.aggregate]\ngrid = [0.5, 1]", "grid is .*expected rising values from 0 to 1"),
+        ("[resilience.aggregate]\ngrid = [0, 0.5]", "grid is .*expected rising values from 0 to 1"),
+        ("[resilience.aggregate]\ngrid = [1]", "grid is .*expected rising values from 0 to 1"),
         ("[resilience.aggregate]\nalpha = 1", "alpha is 1.0, expected a share"),
         ("[resilience.aggregate]\nsmallest = 0", "smallest is 0, expected at least 1"),
         ("[resilience.aggregate.auto]\nfactor = -1", "factor is -1.0, expected a number above 0"),
