@@ -93,7 +93,6 @@ class AgentEpisodes:
         self._held: dict[EventKey, str | None] = {}
         self._lasting: set[EventKey] = set()
         self._episode: RunningEpisode | None = None
-        self._ended: RunningEpisode | None = None
         self._episodes = 0
         self._ids: Counter[str] = Counter()
         self._over: str | None = None
@@ -132,10 +131,16 @@ class AgentEpisodes:
         reopens = any([self._fires("reopen", event, message) is not None for event in route.reopen])
         if begins and self._episode is not None:
             yield from self.end(self._outcome(), time_s)
-        if begins or (self._episode is None and self._begins_unsaid(route)):
+        over = self._episode is None and self._is_over()
+        if begins or (over and reopens) or (self._episode is None and self._begins_unsaid(route)):
+            if over and reopens:
+                self._count(
+                    "reopened", f"{self.agent}: episode {self._over!r} was ended, and yet goes on: as another one"
+                )
             self._begin(time_s)
-        elif self._episode is None and self._is_over():
-            self._go_on_or_count(route, time_s, reopens=reopens)
+        elif over and route.trigger:
+            said = "an event `begin` or `reopen` can begin another of this id"
+            self._count("after_end", f"{self.agent}: episode {self._over!r} is over; {said}")
         self._heard_s = time_s
         self._take(self._values, route.values, message, route, time_s)
         if route.trigger and self._episode is not None:
@@ -143,9 +148,8 @@ class AgentEpisodes:
         for event in route.end:
             text = self._fires("end", event, message)
             if text is not None and self._episode is not None:
-                self._over, ended = self._episode.id, self._episode
+                self._over = self._episode.id
                 yield from self.end(event.event.outcome_of(text), time_s)
-                self._ended = ended
 
     def other_id(self) -> bool:
         """Whether the agent now names an episode other than the one under way."""
@@ -192,7 +196,7 @@ class AgentEpisodes:
 
     def end(self, outcome: str | None, time_s: float | None = None) -> Iterator[ReportedEnd]:
         """Ends the episode under way, if it has steps; an outcome of None stands for the one that the mapping gives."""
-        episode, self._episode, self._ended = self._episode, None, None
+        episode, self._episode = self._episode, None
         self._next_due_s = math.inf
         if episode is None or episode.header is None:
             return
@@ -202,7 +206,7 @@ class AgentEpisodes:
     def _begin(self, time_s: float) -> None:
         for cells in self._values.values():
             cells.forget()
-        self._episode, self._over, self._ended = RunningEpisode(None, None, time_s, 0), None, None
+        self._episode, self._over = RunningEpisode(None, None, time_s, 0), None
         for key in [key for key in self._held if key[0] in ("end", "reopen")]:
             del self._held[key]  # what was said before an episode does not end it
         if self._mapping.step.cycle_s is not None:
@@ -215,17 +219,6 @@ class AgentEpisodes:
     def _is_over(self) -> bool:
         """Whether the agent still names the episode that was ended last."""
         return self._over is not None and self._read_id() == self._over
-
-    def _go_on_or_count(self, route: Route, time_s: float, *, reopens: bool) -> None:
-        """Goes on with the episode that was ended too early, or counts what came after its end."""
-        if reopens and self._ended is not None and self._ended.header is not None:
-            self._count("reopened", f"{self.agent}: episode {self._over!r} goes on, though it was ended")
-            self._episode, self._ended, self._over = self._ended._replace(active_s=time_s), None, None
-            if self._mapping.step.cycle_s is not None:
-                self._next_due_s = time_s + self._mapping.step.cycle_s
-        elif route.trigger:
-            said = "an event `begin` can begin another of this id, and `reopen` says that it goes on"
-            self._count("after_end", f"{self.agent}: episode {self._over!r} is over; {said}")
 
     def _read_id(self) -> str | None:
         told: str | None = self._traits[EPISODE_ID].read(math.inf, math.inf, self._segments)

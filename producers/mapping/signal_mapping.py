@@ -80,7 +80,7 @@ class EpisodeRule:
         id: its id; without sources, episodes are counted. When the id changes, another episode has begun.
         begin: events that begin one; without any, the first useful message does.
         end: events that end one, with its outcome.
-        reopen: events that show that the last one of this id was ended too early: it goes on.
+        reopen: events that show that the one that was ended goes on, under the same id: another one of its task begins.
         gap_s: a time without a step, s, after which it ends.
         whole: whether it ends only with the recording or the session.
         outcome: how it ended, where no end event says so.

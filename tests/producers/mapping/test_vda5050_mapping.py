@@ -191,7 +191,7 @@ def test_an_order_that_gets_longer_never_goes_back() -> None:
     assert vehicle.assembler.report.left_out["extended"] == 2
 
 
-def test_an_update_of_an_order_that_was_over_goes_on_with_it() -> None:
+def test_an_update_of_an_order_that_was_over_is_another_episode_of_it() -> None:
     vehicle = Vehicle()
     vehicle.state("o1", 2)
     vehicle.state("o1", 0)
@@ -201,7 +201,15 @@ def test_an_update_of_an_order_that_was_over_goes_on_with_it() -> None:
     assert "'o1' is over" in vehicle.assembler.report.examples["after_end"]
     vehicle.state("o1", 2, orderUpdateId=1)
     vehicle.state("o1", 2, orderUpdateId=1, errors=[{"errorType": "drive", "errorLevel": "FATAL"}])
-    assert vehicle.ends == [("o1", "success"), ("o1", "failure")]
-    numbers = [report.report.step for report in vehicle.told if isinstance(report.report, ReportedStep)]
-    assert numbers == [0, 1, 2, 3]
+    assert vehicle.ends == [("o1", "success"), ("o1#2", "failure")]
     assert vehicle.assembler.report.left_out["reopened"] == 1
+    headers = [report.report.header for report in vehicle.told if isinstance(report.report, ReportedStep)]
+    assert [(header.episode, header.task) for header in headers[2:]] == [("o1#2", "o1"), ("o1#2", "o1")]
+
+
+def test_work_that_is_added_at_the_last_node_is_no_other_episode() -> None:
+    vehicle = Vehicle()
+    for nodes, status in ((2, "WAITING"), (0, "RUNNING"), (1, "RUNNING"), (0, "RUNNING"), (0, "FINISHED")):
+        vehicle.state("o1", nodes, actionStates=[drop(status)])
+    assert vehicle.ends == [("o1", "success")]
+    assert len(vehicle.steps) == 5
