@@ -15,6 +15,7 @@ from typing import Any, Final
 from springback.producers.bridges.ros_common import (
     ArrivedMessage,
     BridgeInbox,
+    NoticedTopics,
     ReceiveClock,
     import_rospy,
     plain_message,
@@ -44,6 +45,7 @@ class Ros1Feed:
         self._rospy = import_rospy()
         self._patterns = tuple(patterns)
         self._subscribed: set[str] = set()
+        self._noticed = NoticedTopics(self._patterns)
         self._inbox = inbox
         self._watch_s = watch_s
         self._clock: ReceiveClock | None = None
@@ -126,10 +128,11 @@ class Ros1Feed:
         name = self._rospy.get_name()
         master = rosgraph.Master(name)
         try:
-            if not all(pattern.is_plain for pattern in self._patterns):
-                for topic, _ in master.getPublishedTopics(""):
-                    if any(not pattern.is_plain and pattern.match(topic) is not None for pattern in self._patterns):
-                        self._subscribe(topic)
+            there = [topic for topic, _ in master.getPublishedTopics("")]
+            self._noticed.notice(there)
+            for topic in there:
+                if any(not pattern.is_plain and pattern.match(topic) is not None for pattern in self._patterns):
+                    self._subscribe(topic)
             master.lookupNode(name)
         except rosgraph.MasterError:
             log.warning("the ROS master does not know %s any more (a restart?); registering again", name)

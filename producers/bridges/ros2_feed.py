@@ -15,6 +15,7 @@ from springback.producers.bridges.ros_common import (
     NANOSECOND_S,
     ArrivedMessage,
     BridgeInbox,
+    NoticedTopics,
     ReceiveClock,
     import_rclpy,
     plain_message,
@@ -60,6 +61,7 @@ class Ros2Feed:
         self._subscribed: dict[str, tuple[_Offer, Any]] = {}
         self._clock: ReceiveClock | None = None
         self._unreadable: set[str] = set()
+        self._noticed = NoticedTopics(self._patterns)
 
     def run(self, stop: threading.Event) -> None:
         """Subscribes to all topics as they appear, until `stop` is set or the context is shut down from outside."""
@@ -99,7 +101,9 @@ class Ros2Feed:
         return plain_message(message)
 
     def _subscribe(self, node: Any) -> None:
-        for topic, types in node.get_topic_names_and_types():
+        there = node.get_topic_names_and_types()
+        self._noticed.notice(topic for topic, _ in there)
+        for topic, types in there:
             if not any(pattern.match(topic) is not None for pattern in self._patterns):
                 continue
             offer = _offer(types, node.get_publishers_info_by_topic(topic))

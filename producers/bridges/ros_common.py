@@ -8,11 +8,12 @@ which a simulator or a bag may drive, and wait in a bounded inbox, so that no ca
 import array
 import dataclasses
 import importlib
+import logging
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -21,6 +22,8 @@ import numpy as np
 
 from springback.producers.errors import ProducerError
 from springback.producers.mapping.clocks import plausible
+from springback.producers.mapping.paths import TopicPattern
+from springback.producers.mapping.unread_topics import unread_topics
 
 KNOWN_PLACES: Final = ("/opt/ros/*/lib/python3/dist-packages", "/usr/lib/python3/dist-packages")
 NANOSECOND_S: Final = 1e-9
@@ -31,6 +34,8 @@ _INSTALL: Final = {
     f"ROS 2: {_ROS_2}",
     RCLPY: _ROS_2,
 }
+
+log = logging.getLogger(__name__)
 
 
 class MissingRosError(ProducerError, ImportError):
@@ -221,3 +226,27 @@ class BridgeInbox:
             if not taken and self._failure is not None:
                 raise self._failure
         return taken
+
+
+class NoticedTopics:
+    """Tells once of topics that are there and are not read, though the mapping reads one of the kind.
+
+    Args:
+        patterns: the topics that are read.
+    """
+
+    def __init__(self, patterns: Iterable[TopicPattern]) -> None:
+        self._patterns = tuple(patterns)
+        self._seen: set[str] = set()
+        self._told: set[str] = set()
+
+    def notice(self, topics: Iterable[str]) -> None:
+        """Logs what can be said of these topics, where there are new ones among them."""
+        there = set(topics)
+        if there <= self._seen:
+            return
+        self._seen |= there
+        for said in unread_topics(self._patterns, sorted(self._seen), "the mapping"):
+            if said not in self._told:
+                self._told.add(said)
+                log.warning("%s", said)

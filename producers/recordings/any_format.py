@@ -24,6 +24,7 @@ from springback.producers.emitter.reports import Report, ReportedStep, build_fra
 from springback.producers.errors import MappingError
 from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport, SessionClosed
 from springback.producers.mapping.signal_mapping import SignalMapping
+from springback.producers.mapping.unread_topics import unread_topics
 from springback.producers.recordings.opening import (
     NATIVE,
     OpenRecording,
@@ -279,6 +280,8 @@ def _tell_left_out(recording: OpenRecording, assembler: EpisodeAssembler) -> Non
     ]:
         named = ", ".join(map(repr, absent))
         recording.unreadable(0, "no_such_topic", f"{mapping.file} also reads {named}; topics in it: {there}")
+    for said in unread_topics(mapping.patterns, sorted({*recording.topics, *recording.others}), mapping.file):
+        recording.unreadable(0, "topic_not_read", said)
     for told, count in sorted(report.by_key.items()):
         if told != "not_mapped":
             reason, _, key = told.partition(" of ")

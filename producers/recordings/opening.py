@@ -26,6 +26,7 @@ LARGEST_PART: Final = 1 << 30
 """What claims to be larger, in bytes, is damage rather than data."""
 
 MOST_TOPICS_NAMED: Final = 50
+MOST_TOPICS_KEPT: Final = 1000
 _FRAME_KEYS: Final = frozenset({"producer", "session"})
 _FRAME_PARTS: Final = frozenset({"episodes", "steps", "ends"})
 _CELLS: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f]+[,;\t][^\x00-\x08\x0e-\x1f]*")
@@ -85,6 +86,7 @@ class OpenRecording:
         size_bytes: the size of the file on disk; 0 where it is not known.
         read_share: how much of it has been read, from 0 to 1, for readers that do not go by `stream`.
         topics: those met so far, and whether the mapping reads them.
+        others: further ones that it does not read.
     """
 
     path: Path
@@ -96,6 +98,7 @@ class OpenRecording:
     size_bytes: int = 0
     read_share: float | None = None
     topics: dict[str, bool] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)
 
     def wants(self, topic: str) -> bool:
         """Whether the mapping reads this topic."""
@@ -104,6 +107,8 @@ class OpenRecording:
             wanted = self.mapping.reads(topic)
             if wanted or len(self.topics) < MOST_TOPICS_NAMED:
                 self.topics[topic] = wanted
+            elif len(self.others) < MOST_TOPICS_KEPT:
+                self.others.add(topic)
         return wanted
 
     def unreadable(self, place: int, reason: str, detail: str) -> None:

@@ -12,11 +12,12 @@ from springback.producers.bridges.ros_common import (
     ArrivedMessage,
     BridgeInbox,
     MissingRosError,
+    NoticedTopics,
     import_rclpy,
     import_rospy,
 )
 from springback.producers.bridges.settings import BridgeOptionError, RosSettings, bridge_settings
-from springback.producers.mapping.signal_mapping import parse_mapping
+from springback.producers.mapping.signal_mapping import load_mapping, parse_mapping
 from tests.house import ROOT
 
 README = ROOT / "producers" / "README.md"
@@ -108,3 +109,13 @@ def test_the_readme_s_mapping_of_a_robot_is_one() -> None:
     found = re.search(r"```toml\n(.*?)```", section, re.DOTALL)
     assert found is not None
     assert set(parse_mapping(found[1], "README.md").signals) == {"progress", "risk"}
+
+
+def test_topics_that_are_not_read_are_noticed_once(caplog: pytest.LogCaptureFixture) -> None:
+    noticed = NoticedTopics(load_mapping("nav2").patterns)
+    for there in (["/odom"], ["/odom", "/r7/odom"], ["/odom", "/r7/odom"], ["/r7/odom", "/r8/odom"]):
+        noticed.notice(there)
+    assert [record.getMessage().partition(" is not read")[0] for record in caplog.records] == [
+        "'/r7/odom'",
+        "'/r8/odom'",
+    ]

@@ -103,6 +103,7 @@ def test_topics_that_nobody_reads_are_not_all_kept() -> None:
     assert not any(recording.wants(f"camera/{number}") for number in range(1000))
     assert recording.wants("position")
     assert len(recording.topics) == MOST_TOPICS_NAMED + 1
+    assert len(recording.others) == 1000 - MOST_TOPICS_NAMED
 
 
 def test_a_table_that_was_cut_off(tmp_path: Path) -> None:

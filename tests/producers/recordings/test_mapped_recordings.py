@@ -99,6 +99,18 @@ def test_a_topic_that_is_not_there_is_told(write: Write, tmp_path: Path) -> None
     assert str(part).startswith(f"{path}: no_such_topic: mine.toml also reads 'odmo'; topics in it: '/mission/clean'")
 
 
+def test_a_topic_of_the_kind_that_is_read_is_named_with_what_to_map(tmp_path: Path) -> None:
+    path, mapping = ros2_mcap(tmp_path, SAID)
+    text = robot_logs.MAPPING
+    assert '"mission/' in text
+    other = parse_mapping(text.replace('"mission/', '"missions/'), "mine.toml")
+    _, unreadable = frames_of([path], other)
+    assert mapping.topics != other.topics
+    told = [str(part) for part in unreadable if part.reason == "topic_not_read"]
+    assert len(told) == 1
+    assert "a copy of it with 'mission' in place of 'missions' reads them" in told[0]
+
+
 def test_lines_that_are_no_records_are_told(tmp_path: Path) -> None:
     path, mapping = json_lines(tmp_path, SAID)
     path.write_bytes(path.read_bytes() + b'{"half": \n')
