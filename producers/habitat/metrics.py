@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-DISTANCE_KEYS = ("distance_to_goal", "dist_to_goal")
+DISTANCE_KEYS = ("distance_to_multi_goal", "distance_to_goal", "dist_to_goal", "distance_to_curr_goal")
+"""Of several goals in turn the way to all that are left goes first; that to the present one will do."""
 DISTANCE_GAIN_KEY = "distance_to_goal_reward"
 OBJECT_DISTANCE_KEY = "object_to_goal_distance"
 SHARE_KEY = "task_percent_complete"
@@ -48,6 +49,8 @@ class HabitatReading:
     Attributes:
         progress: reads the progress, in [0, 1], from the metrics; None takes the task's own measures, see
             `signals`.
+        goals: how many goals follow one another in an episode, where only the distance to the present one is measured;
+            None takes as many as the last success had, and one before there was any.
         success_measure: the metric that says success, where it is none of `SUCCESS_KEYS`.
         clearance_m: how near an obstacle is a risk, m; 0 leaves clearance out.
         collision_risk: the risk load of a collision.
@@ -61,6 +64,7 @@ class HabitatReading:
     """
 
     progress: Callable[[Mapping[str, Any]], Any] | None = None
+    goals: int | None = None
     success_measure: str | None = None
     clearance_m: float = 0.3
     collision_risk: float = 2.0

@@ -33,6 +33,8 @@ class HabitatReport:
         episodes, steps: those that were reported.
         quarantined_episodes, quarantined_steps: those of them that are unfit.
         faults: how many episodes were quarantined, by fault.
+        bridged_steps: steps at which a number was broken, alone, and was taken to be what it was before.
+        next_goals: how often a goal was found and another one took its place.
     """
 
     episodes: int = 0
@@ -40,6 +42,8 @@ class HabitatReport:
     quarantined_episodes: int = 0
     quarantined_steps: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    bridged_steps: int = 0
+    next_goals: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,7 @@ class HabitatReporter:
         self._own: dict[str, Any] = {}
         self._episode: EpisodeHandle | None = None
         self._signals: EpisodeSignals | None = None
+        self._goals = reading.goals or 1
         self._word = ActionWord("", None, False)
         self._observed_s: float | None = None
         self._planning_s: float | None = None
@@ -157,6 +162,7 @@ class HabitatReporter:
             start.distance_m,
             follower_actions=start.follower_actions,
             bearing_rad=start.bearing_rad,
+            goals=self._goals,
         )
         task = task_id(start.scene, start.episode)
         episode = shortened(self._emitter.unused_episode(self._agent, task))
@@ -180,6 +186,7 @@ class HabitatReporter:
         cycle_time_s: float | None = None,
         feedback: str | None = None,
         realised_magnitude: float | None = None,
+        same_goal: bool = False,
     ) -> None:
         """Reports a step of the running episode; see `EpisodeSignals.step`.
 
@@ -190,8 +197,11 @@ class HabitatReporter:
         """
         assert self._episode is not None
         assert self._signals is not None
-        fault = self._signals.fault
-        signals = self._signals.step(found, word, pose, clearance_m, before)
+        fault, bridged, found_before = self._signals.fault, self._signals.bridged, self._signals.goals.found
+        same_goal = same_goal or (feedback is not None and "goal_move" in feedback)
+        signals = self._signals.step(found, word, pose, clearance_m, before, same_goal=same_goal)
+        self.report.bridged_steps += self._signals.bridged - bridged
+        self.report.next_goals += self._signals.goals.found - found_before
         if self._signals.fault == NO_PROGRESS and not self.report.steps:
             message = (
                 "no progress at the first step: the metrics have no distance to the goal, no share of the task, no "
@@ -228,6 +238,8 @@ class HabitatReporter:
         if signals.fault is not None or outcome == "aborted":
             episode.abort(self._clock())
         else:
+            if outcome == "success" and self.reading.goals is None:
+                self._goals = signals.goals.found + 1
             episode.end(outcome, signals.navigation(), self._clock(), realised_magnitude=self._realised_magnitude)
         self._episode = self._signals = None
 

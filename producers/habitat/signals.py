@@ -2,7 +2,7 @@
 
 - **progress**: the caller's own reading, else the task's share (PARTNR's percent complete), else the share of its
   sub-goals (with the way of the objects to their places where that is measured), else 1 - distance / the
-  start's distance, else the success measure.
+  start's distance (of several goals in turn the share of all of them, see `goals`), else the success measure.
 - **propositions**: the share of the task or of its sub-goals; success where it has none.
 - **violation**: 1 per collision, and 1 per constraint that is violated. **risk**: max(0, c - clearance) / c
   with c = `clearance_m`, `collision_risk` per collision, and the force that the step has added, in `force_unit_n`.
@@ -13,24 +13,33 @@
   goal, where its bearing is known. Told only of episodes whose actions all were single moves, turns, looks and stops.
 - **action** and **mode**: the action's name, and the mode of execution that its words stand for.
 
-A distance or a share that is NaN, infinite or negative, or no progress at all, makes the whole episode unfit, from that
-step on: see `EpisodeSignals.fault`.
+A distance or a share that is NaN, infinite or negative at the start, or at two steps in a row, or no progress at all,
+makes the whole episode unfit, from that step on: see `EpisodeSignals.fault`. One that is alone so, or of a step that
+succeeds, is taken to be what it was before, and counted.
 """
 
 import cmath
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from springback.producers.habitat.goals import GoalLegs
 from springback.producers.habitat.metrics import HabitatReading, TaskReading
 
 NAVIGATION_ACTIONS = ("stop", "move_forward", "turn_left", "turn_right", "look_up", "look_down")
 """The order in which habitat-lab's own navigation tasks number their actions."""
 
 NO_PROGRESS = "nothing says the progress"
+
+_CHECKED = {
+    "distance_m": "the distance to the goal",
+    "object_distance_m": "the objects' distance to their goals",
+    "share": "the task's share",
+    "progress": "the progress",
+}
 
 UNMOVED = 1e-6
 """A pose that changes by less, in m or in a quaternion's part, has not changed."""
@@ -159,9 +168,12 @@ class EpisodeSignals:
         start_distance_m: the distance that the episode's own description gives; taken where `start` has none.
         follower_actions: as many as the simulator's follower takes; None where it cannot be asked.
         bearing_rad: how far the goal lies off the heading at the start, rad; None where that is not known.
+        goals: how many goals there are one after another, as far as one knows.
 
     Attributes:
         fault: why the episode is unfit; None while it is not.
+        goals: the way to one goal after another.
+        bridged: at how many steps a number that was broken was taken to be what it was before.
         travel_m: the way so far, m.
         steps: how many steps there were.
         last: the last reading.
@@ -176,8 +188,10 @@ class EpisodeSignals:
         *,
         follower_actions: int | None = None,
         bearing_rad: float | None = None,
+        goals: int = 1,
     ) -> None:
         self.fault: str | None = None
+        self.bridged = 0
         self.travel_m: float | None = None if pose is None else 0.0
         self.steps = 0
         self.last = TaskReading() if start is None else start
@@ -187,11 +201,15 @@ class EpisodeSignals:
         self._follower_actions = follower_actions
         self._bearing_rad = bearing_rad
         self._stepwise = True
-        self._start_m = self.last.distance_m if self.last.distance_m is not None else start_distance_m
+        start_m = self.last.distance_m if self.last.distance_m is not None else start_distance_m
+        self.goals = GoalLegs(start_m, goals)
+        self._held: dict[str, float] = {}
+        self._broken: set[str] = set()
         self._objects_start_m = self.last.object_distance_m
-        self._check("the distance at the start", self._start_m)
+        self._check("the distance at the start", start_m)
         self._check("the objects' distance at the start", self._objects_start_m)
         self._check("the task's share at the start", self.last.share)
+        self._hold(replace(self.last, distance_m=start_m))
 
     def step(
         self,
@@ -200,6 +218,8 @@ class EpisodeSignals:
         pose: Pose | None = None,
         clearance_m: float | None = None,
         before: Pose | None = None,
+        *,
+        same_goal: bool = False,
     ) -> dict[str, Any]:
         """The signals of the next step; progress is NaN where the episode is unfit.
 
@@ -209,15 +229,14 @@ class EpisodeSignals:
             pose: where the agent is after the step; None where that is not known.
             clearance_m: distance to the nearest obstacle, m.
             before: where it was when its action came, if that is not its last pose because something has pushed it.
+            same_goal: whether the goal is known to be the one that it was, though moved perhaps.
         """
         self._recover_start(found)
-        self._check("the distance to the goal", found.distance_m)
-        self._check("the objects' distance to their goals", found.object_distance_m)
-        self._check("the task's share", found.share)
-        self._check("the progress", found.progress)
+        found = self._steadied(found)
         collisions = self._collisions(found)
         step_m, unmoved = self._move(before or self._pose, pose)
         self._check("the way of a step", step_m)
+        self.goals.see(found.distance_m, step_m, same_goal=same_goal)
         signals: dict[str, Any] = {
             "risk": self._risk(found, collisions, clearance_m),
             "violation": collisions + found.broken_rules,
@@ -236,34 +255,57 @@ class EpisodeSignals:
         """The fields of `NavigationOutcome` so far; None where a thing was not measured."""
         last = self.last
         solved = None if last.success is None else int(last.success)
+        several = self.goals.total > 1
         return {
-            "shortest_path": self._start_m,
+            "shortest_path": self.goals.length_m,
             "path": self.travel_m if self.travel_m is not None else self._path_by_spl(),
             "actions": self.steps,
             "shortest_actions": self._shortest_actions(),
             "final_distance": last.distance_m,
             "target_in_view": True if last.success else None if last.success is None else False,
-            "goals_met": last.parts_met if last.parts_total else solved,
-            "goals_total": last.parts_total or (None if solved is None else 1),
+            "goals_met": last.parts_met if last.parts_total else self._found(last) if several else solved,
+            "goals_total": last.parts_total or (self._goals_total(last) if several else None if solved is None else 1),
         }
 
     def _recover_start(self, found: TaskReading) -> None:
         """Where the start could not be asked, takes it from the first step's distance and what the step took off it."""
         if self.steps or self._asked:
             return
-        if self._start_m is None and found.distance_m is not None:
-            self._start_m = found.distance_m + (found.distance_gain_m or 0.0)
+        if self.goals.start_m is None and found.distance_m is not None:
+            self.goals = GoalLegs(found.distance_m + (found.distance_gain_m or 0.0), self.goals.total)
         if self._objects_start_m is None:
             self._objects_start_m = found.object_distance_m
 
+    def _steadied(self, found: TaskReading) -> TaskReading:
+        """The reading, where a number is broken that was fit before with what it was then; else there is a fault."""
+        held: dict[str, float] = {}
+        for name, what in _CHECKED.items():
+            number = getattr(found, name)
+            if number is None or _fits(number):
+                self._broken.discard(name)
+            elif name in self._held and (name not in self._broken or found.success):
+                held[name] = self._held[name]
+                self._broken.add(name)
+            else:
+                self._check(what, number)
+        self._hold(found)
+        self.bridged += bool(held)
+        return replace(found, **held) if held else found  # type: ignore[arg-type]
+
+    def _hold(self, found: TaskReading) -> None:
+        numbers = {name: getattr(found, name) for name in _CHECKED}
+        self._held |= {name: number for name, number in numbers.items() if number is not None and _fits(number)}
+
     def _check(self, what: str, number: float | None) -> None:
-        if self.fault is None and number is not None and not 0.0 <= number < math.inf:
+        if self.fault is None and number is not None and not _fits(number):
             self.fault = f"{what} is {'negative' if -math.inf < number < 0.0 else number}"
 
     def _progress(self, found: TaskReading) -> dict[str, float]:
         solved = None if found.success is None else float(found.success)
         parts = None if not found.parts_total else (found.parts_met or 0) / found.parts_total
-        by_distance = _share_done(found.distance_m, self._start_m)
+        by_distance = self.goals.share()
+        if found.success and self.goals.total > 1 and by_distance is not None:
+            by_distance = 1.0  # however many goals were expected
         by_objects = _share_done(found.object_distance_m, self._objects_start_m)
         if parts is not None and by_objects is not None:
             by_objects = max(parts, by_objects)
@@ -271,10 +313,17 @@ class EpisodeSignals:
         progress = next((value for value in possible if value is not None), None)
         if progress is None and self.fault is None:
             self.fault = NO_PROGRESS
-        held = next((value for value in (found.share, parts, solved) if value is not None), None)
+        of_goals = None if self.goals.total == 1 else self._found(found) / self._goals_total(found)
+        held = next((value for value in (found.share, parts, of_goals, solved) if value is not None), None)
         if self.fault is not None or progress is None:
             return {"progress": math.nan}
         return {"progress": _clipped(progress)} | ({} if held is None else {"propositions": _clipped(held)})
+
+    def _found(self, found: TaskReading) -> int:
+        return self.goals.found + bool(found.success)
+
+    def _goals_total(self, found: TaskReading) -> int:
+        return self._found(found) if found.success else self.goals.total
 
     def _collisions(self, found: TaskReading) -> float:
         if found.collided is not None:
@@ -303,29 +352,32 @@ class EpisodeSignals:
         """The fewest actions that the episode could have taken."""
         if not self._stepwise or not self.steps:
             return None
-        if self._follower_actions is not None:
+        if self._follower_actions is not None and not self.goals.found:
             return self._follower_actions
-        if self._start_m is None or not math.isfinite(self._start_m):
+        way_m = self.goals.length_m
+        if way_m is None or not math.isfinite(way_m):
             return None
         turns = round(abs(math.degrees(self._bearing_rad or 0.0)) / self._reading.turn_deg)
-        return math.ceil(self._start_m / self._reading.forward_m) + turns
+        return math.ceil(way_m / self._reading.forward_m) + turns
 
     def _path_by_spl(self) -> float | None:
         """The longer of the path and the shortest one, as the SPL of a success tells it: shortest / path."""
-        last = self.last
-        return self._start_m / last.spl if last.success and last.spl and self._start_m is not None else None
+        last, way_m = self.last, self.goals.length_m
+        return way_m / last.spl if last.success and last.spl and way_m is not None else None
 
 
 def _same(one: Sequence[float], other: Sequence[float]) -> bool:
     return all(abs(a - b) < UNMOVED for a, b in zip(one, other, strict=True))
 
 
+def _fits(number: float) -> bool:
+    return 0.0 <= number < math.inf
+
+
 def _share_done(distance_m: float | None, start_m: float | None) -> float | None:
     if distance_m is None or start_m is None:
         return None
-    if start_m <= 0.0:
-        return float(distance_m <= 0.0)
-    return 1.0 - distance_m / start_m
+    return float(distance_m <= 0.0) if start_m <= 0.0 else 1.0 - distance_m / start_m
 
 
 def _risen(total: float | None, before: float | None) -> float:

@@ -131,6 +131,7 @@ class SimulatorLoop(WatchedEnv):
             cycle_time_s=cycle_time_s if reading.simulated_time and cycle_time_s else None,
             feedback=note.feedback,
             realised_magnitude=note.realised_magnitude,
+            same_goal=True,  # the loop says its goals itself
         )
 
     def _found(self, collided: bool = False, *, stopped: bool = False, success: bool | None = None) -> TaskReading:

@@ -168,8 +168,8 @@ def test_an_episode_with_a_broken_distance_is_quarantined(
     lab_traces: list[Trace], emitter: StepEmitter, publisher: MemoryPublisher, where: str, broken: float
 ) -> None:
     trace = [dict(row, start_geodesic=broken) if where == "start" else dict(row) for row in lab_traces[0]]
-    if where == "midst":
-        trace[10]["metrics"] = {**trace[10]["metrics"], "distance_to_goal": np.float32(broken)}
+    for row in trace[9:11] if where == "midst" else []:
+        row["metrics"] = {**row["metrics"], "distance_to_goal": np.float32(broken)}
     env = watch(FakeEnv([trace, lab_traces[1]]), emitter, family="nav", reference=True)
     env.report(progress=0.5)  # what an agent thinks of its progress does not lift the quarantine
     play(env, trace)
