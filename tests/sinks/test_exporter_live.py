@@ -143,7 +143,7 @@ def test_readings_of_families_reach_the_page_and_outlive_a_restart(
         async with exporting(embedded_broker, prefix) as address:
             first = await asyncio.to_thread(scrape, address)
             assert value(first, "stress_breaches_total", **group) == 2
-            assert value(first, "stress_margin", **group, stress="0.2") == -0.25
+            assert value(first, "stress_margin", **group, stress="0.2") == -0.5
             assert value(first, "episodes_begun_total", **group, perturbation="none") == 1
 
             # A worker that fell sends again what it had sent, then what is new.
