@@ -1,6 +1,7 @@
 """The servers that tests share: started when first asked for, stopped after the last test."""
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 # How long an example takes says nothing on a busy machine; no test is about it.
 hypothesis.settings.register_profile("springback", deadline=None)
 hypothesis.settings.load_profile("springback")
+
+# A shell makes what it starts in the background ignore Ctrl-C, and so would every program that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A Kafka of a test lives for seconds: the optimising compiler and threads for collecting garbage would not pay off.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
