@@ -322,8 +322,9 @@ class AgentEpisodes:
                 nameless = cell.take_items(path.items(message.value), message.value, route.segments, time_s)
                 if nameless is not None:
                     self._count("no_name", f"{said} {str(nameless)[:80]!r} without what latest_by asks for", key)
-            elif not cell.take(known, time_s) and known != []:  # an empty list says that there are none
-                self._count("unusable_value", f"{said} {str(raw)[:80]!r} as {path.text}", key)
+            elif not cell.take(known, time_s) and cell.remark is None:
+                if known != []:  # an empty list says that there are none
+                    self._count("unusable_value", f"{said} {str(raw)[:80]!r} as {path.text}", key)
             elif cell.remark is not None:
                 self._count(cell.remark, f"{said} {str(raw)[:80]!r} as {path.text}: {REMARKS[cell.remark]}", key)
                 if cell.remark == EXTENDED and self._episode is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from springback.producers.mapping.paths import MISSING, FieldPath, TopicPattern
-from springback.producers.mapping.transforms import Function, Transform
+from springback.producers.mapping.transforms import NO_DIVISOR, Function, Transform
 from springback.producers.mapping.values import number_of
 
 
@@ -98,7 +98,9 @@ class Chain:
             if transform.divisor is None:
                 value = function(value)
             else:
-                value = divided(value, number_of(board.said(transform.divisor)))
+                by = number_of(board.said(transform.divisor))
+                self.remark = self.remark if by else NO_DIVISOR
+                value = divided(value, by)
             self.remark = getattr(function, "remark", None) or self.remark
         return value
 

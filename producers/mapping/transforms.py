@@ -21,9 +21,11 @@ Function = Callable[[Any], Any]
 OTHERWISE: Final = "*"
 PROGRESS_STARTED_AGAIN: Final = "progress_started_again"
 EXTENDED: Final = "extended"
+NO_DIVISOR: Final = "no_divisor"
 REMARKS: Final = {
     PROGRESS_STARTED_AGAIN: "what remains has jumped above all that remained before, so progress starts again",
     EXTENDED: "work was added to the episode under way",
+    NO_DIVISOR: "what it is to be divided by is 0, or not known",
 }
 """What a transform can have to say of a value, beside the result."""
 

@@ -107,7 +107,7 @@ def test_item_i_of_n_is_progress() -> None:
     messages: list[object] = [{"item": item, "of": of} for item, of in ((0, 0), (0, 4), (3, 4), (5, 25), (25, 25))]
     play = played(ITEM, messages)
     assert progress_of(play) == [0.0, 0.75, 0.2, 1.0]
-    assert play.left_out == {"unusable_value": 1, "no_progress": 1}  # there is no item of none
+    assert play.left_out == {"no_divisor": 1, "no_progress": 1}  # there is no item of none
 
 
 def test_a_transform_before_a_division_works_on_what_is_divided() -> None:
