@@ -3,8 +3,8 @@
 Payloads are either step frames, which are checked and passed on as they are, or anything that a mapping reads: JSON, a
 bare number, a bare text. A message of quality 1 is acknowledged when its frame has arrived in Kafka, or its step is
 with the emitter; until then it comes again after a crash, and the broker keeps what this side has no room for. Retained
-messages are old states and make no steps. A last will ends the session: what is open in it ends as aborted, also the
-episodes of robots that send frames, which are remembered for this.
+messages are old states and make no steps. A last will ends what is open as aborted where a mapping says so; of robots
+that send frames, whose episodes are remembered for this, unless they are heard again soon.
 """
 
 import asyncio
@@ -86,6 +86,42 @@ class BridgedEpisodes:
         return StepFrame(producer=producer, session=session, episodes=headers, steps={}, ends=ends)
 
 
+class PendingWills:
+    """Last wills that may yet come to nothing: a robot that says something soon after its will is there.
+
+    A connection that breaks while a robot roams from one access point to the next has a will too, and a will may come
+    late, of a connection that the robot has replaced already.
+
+    Args:
+        grace_s: how long a robot must be silent after its will, s.
+
+    >>> wills = PendingWills(5.0)
+    >>> wills.note("r7", 0.0), wills.note("r8", 1.0), wills.heard("r7")
+    (None, None, None)
+    >>> wills.due(4.0), wills.due(6.0), wills.due(7.0)
+    ([], ['r8'], [])
+    """
+
+    def __init__(self, grace_s: float) -> None:
+        self._grace_s = grace_s
+        self._since_s: dict[str, float] = {}
+
+    def note(self, producer: str, now_s: float) -> None:
+        """Takes notice of a will."""
+        self._since_s.setdefault(producer, now_s)
+
+    def heard(self, producer: str) -> None:
+        """Takes notice that a producer has said something."""
+        self._since_s.pop(producer, None)
+
+    def due(self, now_s: float) -> list[str]:
+        """The producers that have been silent for long enough, each once."""
+        due = [producer for producer, since_s in self._since_s.items() if now_s - since_s >= self._grace_s]
+        for producer in due:
+            del self._since_s[producer]
+        return due
+
+
 class MqttBridge:
     """Makes steps of what comes over MQTT.
 
@@ -112,6 +148,7 @@ class MqttBridge:
             message = "the bridge mqtt listens to nothing: give a mapping that names topics, or -o frames=TOPIC"
             raise BridgeOptionError(message)
         self._will_text = settings.will_text
+        self._pending = PendingWills(settings.will_grace_s)
         self._steps = None if mapping is None else MappedSteps(mapping, publisher)
         self._passing = FramesUnderWay(publisher)
         self._open = BridgedEpisodes()
@@ -161,12 +198,16 @@ class MqttBridge:
             delivery.settle()
             return
         self._open.note(frame)
+        self._pending.heard(frame.producer)
         self._passing.offer(frame.producer.encode(), delivery.payload, lambda _: delivery.settle())
 
     def _take_will(self, delivery: Delivery, producer: str) -> None:
         text = delivery.payload.decode(errors="replace")
         if delivery.retained or not text or (self._will_text is not None and text != self._will_text):
             return
+        self._pending.note(producer, time.monotonic())
+
+    def _end_by_will(self, producer: str) -> None:
         frame = self._open.abort(producer, time.time())
         if frame is not None:
             log.info("the last will of %s ends %d episodes", producer, len(frame.ends))
@@ -195,8 +236,11 @@ class MqttBridge:
         elif self._connected_at is None:
             self._connected_at = now
         # Silence means something only once what was sent meanwhile has come.
-        if self._steps is not None and self._connected_at is not None and now - self._connected_at > SETTLED_S:
-            self._steps.advance(time.time())
+        if self._connected_at is not None and now - self._connected_at > SETTLED_S:
+            if self._steps is not None:
+                self._steps.advance(time.time())
+            for producer in self._pending.due(now):
+                self._end_by_will(producer)
 
 
 def subscriptions_of(patterns: Iterable[TopicPattern]) -> tuple[str, ...]:

@@ -83,11 +83,13 @@ class MqttBridgeSettings(MqttSettings, frozen=True, kw_only=True, forbid_unknown
         frames: the topics whose payloads are step frames, such as `fleet/+/frames`.
         wills: the topics of the last wills of robots that send frames, with a level named `{producer}`.
         will_text: which payload on those topics is a will; by default any but an empty one.
+        will_grace_s: how long a robot must be silent after its will before its episodes end, s.
     """
 
     frames: str | None = None
     wills: str | None = None
     will_text: str | None = None
+    will_grace_s: float = 5.0
 
 
 def bridge_settings(

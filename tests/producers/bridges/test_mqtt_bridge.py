@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from springback.producers.bridges.mqtt_bridge import MqttBridge, payload_value, run_mqtt_bridge
+from springback.producers.bridges.mqtt_bridge import MqttBridge, PendingWills, payload_value, run_mqtt_bridge
 from springback.producers.bridges.settings import BridgeOptionError, MqttBridgeSettings
 from springback.producers.contract.codec import encode_json
 from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepFrame
@@ -188,6 +188,27 @@ def test_a_will_aborts_the_episodes_that_frames_have_left_open(tmp_path: Path) -
         assert becomes_true(lambda: ends(publisher) == ["aborted"], DEADLINE_S)
     last = publisher.frames[-1]
     assert (last.producer, last.session, last.episodes[0].episode) == ("7", "s1", "1")
+
+
+def test_a_robot_that_goes_on_after_its_will_has_not_ended(tmp_path: Path) -> None:
+    publisher = MemoryPublisher()
+    settings = {"frames": "fleet/+/frames", "wills": "fleet/{producer}/link", "will_grace_s": "3600"}
+    with Mosquitto(tmp_path) as broker, robot(broker) as say, bridge(broker, publisher, None, **settings):
+        say("fleet/7/frames", frame_of([0, 1]))
+        say("fleet/7/link", "gone")
+        say("fleet/7/frames", frame_of([2], "success"))
+        assert becomes_true(lambda: ends(publisher) == ["success"], DEADLINE_S)
+
+
+def test_wills_of_robots_that_are_heard_again_come_to_nothing() -> None:
+    wills = PendingWills(5.0)
+    for producer, at_s in (("a", 0.0), ("b", 0.0), ("b", 4.0), ("c", 3.0)):
+        wills.note(producer, at_s)
+    wills.heard("a")
+    assert wills.due(4.9) == []
+    assert wills.due(5.0) == ["b"]  # its second will takes no time away from the first
+    wills.note("a", 6.0)
+    assert wills.due(11.0) == ["c", "a"]
 
 
 def test_while_kafka_is_away_frames_wait_and_are_not_acknowledged(tmp_path: Path) -> None:
