@@ -112,7 +112,8 @@ class EpisodeEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of an episode. `episode` indexes the frame's episodes; `time_s` None stands for the broker's time.
 
     `realised_magnitude` is the size of the perturbation as it really was, where the producer knows it: by chance an
-    episode gets more or less than the header's `magnitude` announced. Readers then take it in place of that.
+    episode gets more or less than the header's `magnitude` announced. Readers then take it in place of that. `extended`
+    says that work was added while the episode ran, so that its progress counts against more than it did at first.
     """
 
     episode: Index
@@ -120,6 +121,7 @@ class EpisodeEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time_s: Instant | None = None
     navigation: NavigationOutcome | None = None
     realised_magnitude: NonNegative | None = None
+    extended: bool = False
 
 
 class TextColumn(msgspec.Struct, frozen=True, eq=False):
@@ -158,7 +160,7 @@ class PartFault(msgspec.Struct, frozen=True, eq=False):
     """A part of a frame that could not be read, while the rest could.
 
     Attributes:
-        part: where it is: a row of steps, an episode header, an end, or an end's navigation fields or magnitude.
+        part: where it is: a row of steps, an episode header, an end, or what else an end says.
         index: its place there.
         reason: snake_case code.
         detail: what arrived and what was expected.
@@ -166,7 +168,7 @@ class PartFault(msgspec.Struct, frozen=True, eq=False):
         field: the column or field that is at fault; empty where it is the whole part.
     """
 
-    part: Literal["steps", "episodes", "ends", "navigation", "realised_magnitude"]
+    part: Literal["steps", "episodes", "ends", "navigation", "realised_magnitude", "extended"]
     index: int
     reason: str
     detail: str

@@ -44,6 +44,7 @@ _SINGULAR = {
     "ends": "end",
     "navigation": "navigation",
     "realised_magnitude": "realised_magnitude",
+    "extended": "extended",
 }
 
 
@@ -102,12 +103,12 @@ def read_header(index: int, entry: object, faults: list[PartFault]) -> EpisodeHe
 def read_end(index: int, entry: object, faults: list[PartFault]) -> EpisodeEnd | None:
     """The end in a document; None and a fault where it is none.
 
-    Navigation fields or a magnitude that are broken are left out of it: they must not cost the outcome, for without
-    its end the episode would count as aborted.
+    What else it says and is broken (navigation fields, a magnitude, `extended`) is left out of it: it must not cost the
+    outcome, for without its end the episode would count as aborted.
     """
     if not isinstance(entry, dict):
         return _convert("ends", index, entry, EpisodeEnd, faults)
-    fields = {key: value for key, value in entry.items() if key not in ("navigation", "realised_magnitude")}
+    fields = {key: value for key, value in entry.items() if key not in ("navigation", "realised_magnitude", "extended")}
     end = _convert("ends", index, fields, EpisodeEnd, faults)
     if end is None:
         return None
@@ -116,7 +117,8 @@ def read_end(index: int, entry: object, faults: list[PartFault]) -> EpisodeEnd |
         navigation = _convert("navigation", index, entry["navigation"], NavigationOutcome, faults)
     if entry.get("realised_magnitude") is not None:
         magnitude = _convert("realised_magnitude", index, entry["realised_magnitude"], _MAGNITUDE, faults)
-    return msgspec.structs.replace(end, navigation=navigation, realised_magnitude=magnitude)
+    extended = _convert("extended", index, entry.get("extended", False), bool, faults) or False
+    return msgspec.structs.replace(end, navigation=navigation, realised_magnitude=magnitude, extended=extended)
 
 
 def _convert(part: Any, index: int, entry: object, kind: type[T], faults: list[PartFault]) -> T | None:

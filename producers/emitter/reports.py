@@ -33,6 +33,7 @@ class ReportedEnd(NamedTuple):
     time_s: float
     navigation: NavigationOutcome | None = None
     realised_magnitude: float | None = None
+    extended: bool = False
 
 
 class ReportedBatch(NamedTuple):
@@ -85,6 +86,7 @@ def _gathered(producer: str, session: str, reports: Sequence[ReportedStep | Repo
                 time_s=end.time_s,
                 navigation=end.navigation,
                 realised_magnitude=end.realised_magnitude,
+                extended=end.extended,
             )
             for end in ends
         ),

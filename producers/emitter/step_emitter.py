@@ -107,6 +107,7 @@ class EpisodeHandle:
         time_s: float | None = None,
         *,
         realised_magnitude: float | None = None,
+        extended: bool = False,
     ) -> None:
         """Ends the episode, and has everything published at once.
 
@@ -116,6 +117,7 @@ class EpisodeHandle:
             time_s: the instant, s UTC epoch; now by default.
             realised_magnitude: the size of the perturbation as it really was, where that is known: it stands in place
                 of the `magnitude` that the header announced.
+            extended: whether work was added while it ran.
 
         Raises:
             SignalError: the outcome or a field is not known or has the wrong type.
@@ -128,6 +130,7 @@ class EpisodeHandle:
             instant,
             checked_navigation(navigation),
             checked_magnitude(realised_magnitude),
+            bool(extended),
         )
         self._emitter._add_end(self, end)
 

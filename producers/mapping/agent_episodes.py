@@ -201,7 +201,8 @@ class AgentEpisodes:
         if episode is None or episode.header is None:
             return
         told = checked_outcome(self._outcome() if outcome is None else outcome)
-        yield ReportedEnd(episode.header, told, self.clock.now_s if time_s is None else time_s, self._navigation())
+        at_s = self.clock.now_s if time_s is None else time_s
+        yield ReportedEnd(episode.header, told, at_s, self._navigation(), extended=episode.extended)
 
     def _begin(self, time_s: float) -> None:
         for cells in self._values.values():

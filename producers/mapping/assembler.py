@@ -56,8 +56,8 @@ class AssemblyReport:
         messages, steps, ends, sessions: how many.
         left_out: what was not used, by reason: not_mapped, no_agent, too_many_agents, retained, repeated,
             no_header_time, clock_reset, missing_field, unusable_value, no_progress, unusable_header, unusable_outcome,
-            after_end, no_name, no_divisor, unknown; and what was used but is worth a look: id_again, extended, reopened,
-            progress_started_again.
+            after_end, no_name, no_divisor, unknown; and what was used but is worth a look: id_again, extended,
+            reopened, progress_started_again.
         by_key: the same, by reason and key of the mapping.
         examples: the first of each in `by_key`, in words.
     """

@@ -77,6 +77,7 @@ class MappedEmitters:
                     navigation=report.navigation,
                     time_s=report.time_s,
                     realised_magnitude=report.realised_magnitude,
+                    extended=report.extended,
                 )
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepF
 Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-RejectedPart = Literal["steps", "episodes", "ends", "navigation", "realised_magnitude"]
+RejectedPart = Literal["steps", "episodes", "ends", "navigation", "realised_magnitude", "extended"]
 
 
 @dataclass(frozen=True, slots=True)

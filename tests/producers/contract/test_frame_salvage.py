@@ -130,6 +130,16 @@ def test_a_broken_magnitude_leaves_the_end(encode: Encode, bad: Any) -> None:
     assert [row.reason for row in table.rejected] == ["invalid_realised_magnitude"]
 
 
+@both
+@pytest.mark.parametrize(("told", "kept", "rejected"), [(True, True, []), ("yes", False, ["invalid_extended"])])
+def test_whether_an_episode_was_extended_does_not_cost_its_end(
+    encode: Encode, told: Any, kept: bool, rejected: list[str]
+) -> None:
+    table = table_of(encode, ends=[{"episode": 0, "outcome": "success", "extended": told}])
+    assert [(end.end.outcome, end.end.extended) for end in table.ends] == [("success", kept)]
+    assert [row.reason for row in table.rejected] == rejected
+
+
 def test_what_was_rejected_can_be_written_down() -> None:
     steps = {
         "episode": [0, 0],

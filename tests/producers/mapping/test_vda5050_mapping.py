@@ -189,6 +189,10 @@ def test_an_order_that_gets_longer_never_goes_back() -> None:
     assert [step["progress"] for step in vehicle.steps] == pytest.approx([0, 1 / 2, 1 / 2, 4 / 7, 4 / 7, 7 / 8, 1])
     assert vehicle.ends == [("o1", "success")]
     assert vehicle.assembler.report.left_out["extended"] == 2
+    vehicle.state("o2", 1)
+    vehicle.state("o2", 0)
+    ends = [report.report for report in vehicle.told if isinstance(report.report, ReportedEnd)]
+    assert [(end.header.episode, end.extended) for end in ends] == [("o1", True), ("o2", False)]
 
 
 def test_an_update_of_an_order_that_was_over_is_another_episode_of_it() -> None:
