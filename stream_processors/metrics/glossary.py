@@ -175,6 +175,7 @@ _WORDS = (
         "gap", "an episode", "So many steps of it are missing in one place that its course could not be judged there."
     ),
     Word("joined", "an episode", "Its beginning was not seen: it is scored, but never a reference."),
+    Word("extended", "an episode", "Work was added while it ran: its progress counts against the largest total."),
 )
 
 GLOSSARY: Mapping[str, Word] = {word.word: word for word in _WORDS}

@@ -131,7 +131,7 @@ class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
 
     `stability_loss` is l of equation 5, `contract_margin` the monitor m_i of equation 7: below 0, the episode broke its
     family's contract. Both, and `beta_step`, are null where they could not be found. `interruptions`, `gap`, `joined`,
-    `provisional` and `bound_references` are those of `EpisodeSummary`.
+    `extended`, `provisional` and `bound_references` are those of `EpisodeSummary`.
     """
 
     agent: str
@@ -155,6 +155,7 @@ class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
     interruptions: int = 0
     gap: bool = False
     joined: bool = False
+    extended: bool = False
     provisional: bool = False
     bound_references: int | None = None
 
@@ -341,6 +342,7 @@ def _episode(summary: EpisodeSummary, windows: list[WindowReading], contract_mar
         interruptions=summary.interruptions,
         gap=summary.gap,
         joined=summary.joined,
+        extended=summary.extended,
         provisional=summary.provisional,
         bound_references=summary.bound_references,
     )

@@ -148,7 +148,7 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     `provisional` says that its family was still learning: `bound_references` reference episodes stood behind its alarm
     bounds when it ended, of `bound_references_needed`. `interruptions` counts the cycles that reached the cap on time.
     `gap` says that more steps were missing in one place than any course could be judged across, `joined` that its
-    beginning was not seen.
+    beginning was not seen, `extended` that work was added to it while it ran.
     """
 
     key: EpisodeKey
@@ -174,6 +174,7 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     interruptions: int = 0
     gap: bool = False
     joined: bool = False
+    extended: bool = False
     provisional: bool = False
     bound_references: int | None = None
     bound_references_needed: int | None = None

@@ -120,7 +120,7 @@ def end_words(summary: EpisodeSummary) -> str:
     told: list[str] = [summary.outcome]
     if summary.interruptions:
         told.append(f"{summary.interruptions:,} interruption{'' if summary.interruptions == 1 else 's'}")
-    told += [name for name in ("gap", "joined", "provisional") if getattr(summary, name)]
+    told += [name for name in ("gap", "joined", "extended", "provisional") if getattr(summary, name)]
     return "; ".join(told)
 
 

@@ -81,6 +81,7 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
             agent.progress_s = max(agent.progress_s, frame.broker_time_s)
             episode.navigation = ends[number].end.navigation
             episode.realised_magnitude = ends[number].end.realised_magnitude
+            state.extended = ends[number].end.extended
             _end(episode, ends[number].end.outcome, ends[number].time_s, config)
     taken, places = _choose_rows(table, touched, place_of_episode)
     _note_beginnings(table, taken, places, touched)

@@ -323,6 +323,7 @@ def episode_summary(
         interruptions=episode.interruptions,
         gap=episode.gap,
         joined=episode.joined,
+        extended=episode.extended,
         provisional=episode.provisional or is_learning(episode, config),
         bound_references=episode.bound_references,
         bound_references_needed=config.baseline.learning_references,

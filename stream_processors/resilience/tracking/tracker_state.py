@@ -74,7 +74,8 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
 
     `joined` says that its beginning was not seen, `gap` that there is a stretch in it which was not (see
     `WindowConfig.gap_steps`). `provisional` says that a window's alarm was raised while the family was learning;
-    `bound_references` is how many references stood behind its bounds at the episode's last batch.
+    `bound_references` is how many references stood behind its bounds at the episode's last batch. `extended` is what
+    its end says.
     """
 
     key: EpisodeKey
@@ -94,6 +95,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     violation: float = 0.0
     joined: bool = False
     gap: bool = False
+    extended: bool = False
     interruptions: int = 0
     provisional: bool = False
     bound_references: int | None = None

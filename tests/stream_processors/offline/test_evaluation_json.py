@@ -65,6 +65,16 @@ def test_a_summary_carries_the_magnitude_that_was_realised_and_its_way_in_metres
     assert (summary.navigation.final_distance, summary.navigation.path, summary.navigation.actions) == (1.5, 5.0, 12)
 
 
+def test_an_episode_says_that_work_was_added_to_it() -> None:
+    for told in (True, False):
+        frame = frame_of(nominal_rows(0, 20), "success")
+        end = msgspec.structs.replace(frame.ends[0], extended=told)
+        evaluation = evaluate_frames([msgspec.structs.replace(frame, ends=(end,))], ResilienceConfig())
+        assert [summary.extended for summary in evaluation.summaries] == [told]
+        written = json.loads(msgspec.json.encode(evaluation_json(evaluation.summaries, evaluation.windows)))
+        assert written["episodes"][0]["extended"] == told
+
+
 def test_the_first_header_of_an_episode_counts() -> None:
     rows = nominal_rows(0, 20)
     for first, later in ((None, 0.8), (0.2, 0.8), (0.2, None)):
