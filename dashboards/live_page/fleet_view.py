@@ -6,12 +6,13 @@ it showed before.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from springback.dashboards.live_page.agent_memory import AgentMemory
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
-from springback.sinks.fleet.fleet_state import EndNews, FleetBounds, FleetState, StatusNews, WindowNews
+from springback.sinks.fleet.fleet_state import EndNews, FleetBounds, FleetState, StatusNews, WindowNews, agent_key
+from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.fleet.memory import BoundedMemory, fingerprint
 from springback.sinks.fleet.sight import FleetSight
 from springback.sinks.sink import DeadLetter
@@ -47,9 +48,21 @@ class EventRate:
         return sum(n for second, n in self._counts if now - self._window_s <= second < now) / self._window_s
 
 
-def newest_first(windows: Iterable[WindowReading]) -> list[WindowReading]:
-    """Windows by the time of the departure; those of one moment in an order that is always the same."""
-    return sorted(windows, key=lambda w: (-w.departure_time_s, w.key.agent, w.key.session, w.key.episode, -w.number))
+def newest_first(
+    windows: Iterable[WindowReading], skew_s: Callable[[str], float] = lambda agent: 0.0
+) -> list[WindowReading]:
+    """Windows by the time of the departure; those of one moment in an order that is always the same.
+
+    Args:
+        windows: of one agent, or of several.
+        skew_s: how far an agent's clock, by which its windows' times are, is ahead of the broker's.
+    """
+
+    def place(window: WindowReading) -> tuple[float, str, str, str, int]:
+        key = window.key
+        return skew_s(key.agent) - window.departure_time_s, key.agent, key.session, key.episode, -window.number
+
+    return sorted(windows, key=place)
 
 
 class ViewBounds(NamedTuple):
@@ -144,7 +157,11 @@ class FleetView:
 
     def windows(self) -> list[WindowReading]:
         """The recent rebound windows over all agents, each as it closed or, where it has not, as it opened."""
-        return newest_first(self._windows.values())
+        return newest_first(self._windows.values(), self._skew_s)
+
+    def _skew_s(self, agent: str) -> float:
+        known = self._fleet.agent(agent_key(clean_label_value(agent)))
+        return 0.0 if known is None else known.skew_s
 
     def readings_per_second(self, now_s: float) -> float:
         """Readings taken in, over the last ten seconds."""

@@ -120,7 +120,7 @@ class FleetSeries:
         self._series.add(metrics.WINDOWS, 1, *group, perturbation, cause, state)
         self._series.add(metrics.PROVISIONAL_WINDOWS, int(window.provisional), *group)
         if window.state != "censored" and not window.provisional:
-            origin = origin_of(window.key, window.reentry_time_s, now_s)
+            origin = origin_of(window.key, window.reentry_time_s - news.agent.skew_s, now_s)
             for spec in metrics.METRICS_OF_WINDOWS:
                 self._count_read(spec, window, group, origin)
 
@@ -141,7 +141,7 @@ class FleetSeries:
         self._series.add(metrics.EPISODES_WITH_GAP, int(summary.gap), *group)
         self._series.add(metrics.EPISODES_JOINED, int(summary.joined), *group)
         if not summary.censored and not summary.provisional:
-            origin = origin_of(summary.key, summary.ended_s, now_s)
+            origin = origin_of(summary.key, summary.ended_s - news.agent.skew_s, now_s)
             for spec in metrics.METRICS_OF_EPISODES:
                 self._count_read(spec, summary, group, origin)
 

@@ -50,8 +50,8 @@ def origin_of(key: EpisodeKey, time_s: float, now_s: float) -> Origin | None:
 
     Args:
         key: the episode.
-        time_s: when the value came about, by the agent's clock. A clock that runs ahead would have Prometheus refuse
-            the exemplars after it, so none is later than the present.
+        time_s: when the value came about, by the broker's clock as far as the agent's skew is known. A time ahead would
+            have Prometheus refuse the exemplars after it, so none is later than the present.
         now_s: the present.
     """
     if not math.isfinite(time_s) or time_s < 0:

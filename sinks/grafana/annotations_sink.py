@@ -2,7 +2,8 @@
 
 A window is marked when it opens and drawn to its re-entry when it closes. What Grafana holds already is found by the
 tags, which carry an annotation's identity and whether it has closed: so reading the topics again after a restart
-doubles nothing. Grafana keeps at most 100 characters of a tag and, unless set otherwise, 500 of all tags together.
+doubles nothing. All marks are by the broker's clock: a window's times are its agent's, less the skew that the agent's
+latest status tells. Grafana keeps at most 100 characters of a tag and, unless set otherwise, 500 of all tags together.
 
 `annotate_readings` is the annotator behind `springback annotate`. Run one for a Grafana: two at a time may both mark
 what neither has seen yet.
@@ -11,6 +12,7 @@ what neither has seen yet.
 import asyncio
 import html
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +27,7 @@ from springback.sinks.grafana.connection import GrafanaConnection
 from springback.sinks.sink import DeadLetter
 from springback.sinks.sink_runner import ReadingTopics, ReadyObserver, SinkRunner
 from springback.stream_processors.metrics.figure_words import dependable_text, stress_text, worst_level
-from springback.stream_processors.resilience.readings import FamilyReading, Reading, WindowReading
+from springback.stream_processors.resilience.readings import AgentStatus, FamilyReading, Reading, WindowReading
 from springback.stream_processors.service.run import run_until
 
 WINDOW_TAG = "springback-window"
@@ -47,7 +49,8 @@ _log = logging.getLogger(__name__)
 class Mark(NamedTuple):
     """One annotation. Times are milliseconds since 1970.
 
-    `start_ms` is None where only the end is known, `end_ms` while it is open.
+    `start_ms` is None where only the end is known, `end_ms` while it is open. `agent` is the name, as the metrics write
+    it, of the one by whose clock the times are; None where they are the broker's.
     """
 
     kind: str
@@ -56,11 +59,19 @@ class Mark(NamedTuple):
     end_ms: int | None
     tags: tuple[str, ...]
     text: str
+    agent: str | None = None
 
     @property
     def closed(self) -> bool:
         """Whether it has ended."""
         return self.end_ms is not None
+
+    def less(self, skew_s: float) -> "Mark":
+        """The mark by the broker's clock, which the agent's is ahead of by so much."""
+        ahead_ms = _milliseconds(skew_s)
+        times = (None if time_ms is None else time_ms - ahead_ms for time_ms in (self.start_ms, self.end_ms))
+        start_ms, end_ms = times
+        return self._replace(start_ms=start_ms, end_ms=end_ms, agent=None)
 
 
 def agent_tag(agent: str) -> str:
@@ -73,7 +84,7 @@ def agent_tag(agent: str) -> str:
 
 
 def window_mark(window: WindowReading) -> Mark:
-    """A rebound window, from its departure to its re-entry."""
+    """A rebound window, from its departure to its re-entry, by its agent's clock."""
     traits = window.traits
     is_open = window.state == "open"
     tags = _tags(
@@ -95,7 +106,7 @@ def window_mark(window: WindowReading) -> Mark:
     told += f". Task {traits.task}, episode {window.key.episode}, from step {window.departure_step}."
     start_ms = _milliseconds(window.departure_time_s)
     end_ms = None if is_open else max(start_ms, _milliseconds(window.reentry_time_s))
-    return Mark(WINDOW_TAG, identity, start_ms, end_ms, tags, _plain(told))
+    return Mark(WINDOW_TAG, identity, start_ms, end_ms, tags, _plain(told), clean_label_value(window.key.agent))
 
 
 def breach_mark(family: FamilyReading) -> Mark | None:
@@ -177,6 +188,7 @@ class AnnotationBounds(NamedTuple):
         rate_per_s: requests a second, in the long run.
         burst: requests at once.
         remembered: annotations remembered, some 200 bytes each; those beyond are asked for when they are met again.
+            As many agents' clocks.
     """
 
     history_s: float = 86_400.0
@@ -216,6 +228,7 @@ class GrafanaAnnotationsSink:
         self._allowed_at = monotonic()
         self._pending: dict[str, Mark] = {}
         self._known: BoundedMemory[_Known] = BoundedMemory(self._bounds.remembered)
+        self._skews_s: BoundedMemory[float] = BoundedMemory(self._bounds.remembered)
         # All annotations that end after this are known, but for those forgotten; None before Grafana was asked.
         self._known_since_ms: float | None = None
         # Whose creation had no answer: Grafana may have it all the same.
@@ -227,8 +240,11 @@ class GrafanaAnnotationsSink:
         return "grafana-annotations"
 
     def write(self, reading: Reading) -> None:
-        """Notes a window, a breach or a violated contract, to be marked at the next flush."""
+        """Notes a window, a breach or a violated contract, to be marked at the next flush; and by whose clock it is."""
         match reading:
+            case AgentStatus():
+                if math.isfinite(reading.clock_skew_s):
+                    self._skews_s.put(fingerprint(clean_label_value(reading.agent)), reading.clock_skew_s)
             case WindowReading():
                 self._note(window_mark(reading))
             case FamilyReading():
@@ -236,7 +252,7 @@ class GrafanaAnnotationsSink:
                 self._note(contract_mark(reading))
 
     def _note(self, mark: Mark | None) -> None:
-        if mark is None or (mark.end_ms or mark.start_ms or 0) < 1000 * (self._clock() - self._bounds.history_s):
+        if mark is None or (self._skew_of(mark) is not None and self._is_history(mark)):
             return
         waiting = self._pending.get(mark.identity)
         if waiting is None:
@@ -244,6 +260,14 @@ class GrafanaAnnotationsSink:
         elif not waiting.closed:
             starts = [start for start in (waiting.start_ms, mark.start_ms) if start is not None]
             self._pending[mark.identity] = mark._replace(start_ms=min(starts, default=None))
+
+    def _skew_of(self, mark: Mark) -> float | None:
+        """How far the clock of its times is ahead of the broker's; None where that is not known yet."""
+        return 0.0 if mark.agent is None else self._skews_s.get(fingerprint(mark.agent))
+
+    def _is_history(self, mark: Mark) -> bool:
+        settled = mark.less(self._skew_of(mark) or 0.0)
+        return (settled.end_ms or settled.start_ms or 0) < 1000 * (self._clock() - self._bounds.history_s)
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
         """Does nothing: a dead letter has no mark."""
@@ -255,10 +279,11 @@ class GrafanaAnnotationsSink:
             SinkUnavailableError: Grafana does not answer, or has been asked as often as it may be for now.
             GrafanaRefusedError: Grafana refuses the token, or will not let it annotate.
         """
+        self._pending = {identity: mark for identity, mark in self._pending.items() if not self._is_history(mark)}
         if self._pending and self._known_since_ms is None:
             self._load()
         for identity, mark in list(self._pending.items()):
-            self._deliver(mark)
+            self._deliver(mark.less(self._skew_of(mark) or 0.0))
             del self._pending[identity]
 
     def close(self) -> None:

@@ -271,6 +271,20 @@ def test_how_a_window_closed_first_stays() -> None:
     assert [known.state for known in view.windows()] == ["recovered"]
 
 
+def test_the_table_of_windows_is_in_the_order_of_one_clock() -> None:
+    # robot-2's clock is two hours ahead: its window is the older one all the same.
+    ahead = replace(status("robot-2", seen_s=NOW_S), clock_skew_s=7200.0)
+    view = folded(
+        [
+            status("robot-1", seen_s=NOW_S),
+            ahead,
+            window("robot-1", departure_time_s=9_000.0),
+            window("robot-2", departure_time_s=8_900.0 + 7200.0),
+        ]
+    )
+    assert [known.key.agent for known in view.windows()] == ["robot-1", "robot-2"]
+
+
 def test_a_clock_that_is_put_back_loses_no_count() -> None:
     rate = EventRate(window_s=10)
     rate.count(5, 100.0)

@@ -48,6 +48,15 @@ def test_each_bucket_names_the_latest_episode(summary: Make) -> None:
     assert b"episode=" not in generate_latest(page.registry)
 
 
+def test_an_exemplar_is_by_the_brokers_clock(status: Make, summary: Make, window: Make) -> None:
+    page = AgentPage().after(
+        status(clock_skew_s=-900.0), summary(recovery_cost=1.75, ended_s=100.0), window(reentry_time_s=90.0)
+    )
+    for bucket, instant_s in (("episode_recovery_cost", 1000.0), ("rebound_window_steps", 990.0)):
+        [found] = exemplars(page.registry, bucket).values()
+        assert float(found.timestamp or 0) == instant_s
+
+
 @pytest.mark.parametrize(
     "histogram",
     ["episode_stability_loss", "rebound_window_recovery_cost", "rebound_window_steps", "rebound_window_seconds"],

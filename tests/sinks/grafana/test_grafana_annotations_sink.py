@@ -11,6 +11,7 @@ from springback.sinks.grafana.annotations_sink import OPEN_TAG, AnnotationBounds
 from springback.sinks.grafana.connection import GrafanaConnection
 from springback.sinks.sink import DeadLetter
 from springback.stream_processors.resilience.readings import AgentStatus, FamilyReading, WindowReading
+from tests.reading_builders import agent_status
 from tests.sinks.grafana.grafana_stub import TOKEN, GrafanaStub, serve
 
 NOW_S = 10_000.0
@@ -34,7 +35,7 @@ class Bench:
             self.grafana, bounds=limits, clock=lambda: self.now_s, monotonic=lambda: self.passed_s
         )
 
-    def deliver(self, *readings: WindowReading | FamilyReading) -> None:
+    def deliver(self, *readings: WindowReading | FamilyReading | AgentStatus) -> None:
         for reading in readings:
             self.sink.write(reading)
         self.sink.flush()
@@ -74,6 +75,30 @@ def test_a_window_is_marked_and_then_drawn_to_its_end(
     (kept,) = bench.stub.annotations.values()
     assert kept["tags"] == list(window_mark(closed).tags)
     assert kept["text"].startswith("robot-7: rebound window, recovered")
+
+
+def test_marks_of_agents_whose_clocks_disagree_stand_on_one(bench: Bench, window: Callable[..., WindowReading]) -> None:
+    # Three windows of the same 5 s: of a clock that is right, one 2 h ahead, and one that was last set three years ago.
+    for agent, skew_s in (("right", 0.0), ("zone", 7200.0), ("unset", -94_608_000.0)):
+        told = window(
+            agent=agent, departure_time_s=NOW_S + skew_s - 5, reentry_time_s=NOW_S + skew_s, number=0, state="recovered"
+        )
+        bench.deliver(agent_status(agent, clock_skew_s=skew_s), told)
+    assert bench.shown() == [(NOW_S - 5, NOW_S, False)] * 3
+
+
+def test_a_clock_that_is_told_of_after_the_window_counts_at_the_flush(
+    bench: Bench, window: Callable[..., WindowReading]
+) -> None:
+    late = window(departure_time_s=NOW_S - 100_005, reentry_time_s=NOW_S - 100_000)
+    bench.deliver(late, agent_status(clock_skew_s=-100_000.0))
+    assert bench.shown() == [(NOW_S - 5, NOW_S, False)]
+    # What is old by the broker's clock too is left out, before and at the flush.
+    old = replace(late, departure_time_s=NOW_S - 105_005, reentry_time_s=NOW_S - 105_000)
+    bench.deliver(replace(old, number=1))
+    bench.sink = bench.fresh_sink()
+    bench.deliver(replace(old, number=2), agent_status(clock_skew_s=-100_000.0))
+    assert len(bench.shown()) == 1
 
 
 def test_both_at_once_are_one_request(bench: Bench, opened: WindowReading, closed: WindowReading) -> None:
