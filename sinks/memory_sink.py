@@ -19,8 +19,8 @@ class MemorySink:
     """
 
     def __init__(self) -> None:
-        self._windows: dict[tuple[EpisodeKey, int, bool], WindowReading] = {}
-        self._begun: dict[tuple[EpisodeKey, str], EpisodeBegun] = {}
+        self._windows: dict[tuple[EpisodeKey, int, bool, int], WindowReading] = {}
+        self._begun: dict[tuple[EpisodeKey, str, int], EpisodeBegun] = {}
         self._summaries: dict[EpisodeKey, EpisodeSummary] = {}
         self._dead_letters: dict[bytes, DeadLetter] = {}
         self.statuses: dict[str, AgentStatus] = {}
@@ -48,7 +48,7 @@ class MemorySink:
 
     @property
     def summaries(self) -> list[EpisodeSummary]:
-        """The distinct summaries."""
+        """The summaries, one an episode: the one that holds."""
         return list(self._summaries.values())
 
     @property
@@ -64,7 +64,9 @@ class MemorySink:
             case EpisodeBegun():
                 self._begun.setdefault(reading.identity, reading)
             case EpisodeSummary():
-                self._summaries.setdefault(reading.identity, reading)
+                told = self._summaries.get(reading.key)
+                if told is None or told.revision < reading.revision:
+                    self._summaries[reading.key] = reading
             case AgentStatus():
                 held = self.statuses.get(reading.agent)
                 if held is None or held.seen_s <= reading.seen_s:

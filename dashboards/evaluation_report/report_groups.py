@@ -92,7 +92,7 @@ def groups_of(
     """The groups, by family, method and version. Open windows are passed over; so is a reading without an episode."""
     found: dict[Identity, ReportGroup] = {}
     windows_of: dict[Identity, list[WindowReading]] = defaultdict(list)
-    for summary in sorted(summaries, key=lambda summary: _order(summary.identity)):
+    for summary in sorted(summaries, key=lambda summary: _order(summary.key)):
         identity = _identity(summary.traits, config)
         found.setdefault(identity, ReportGroup(identity, config)).summaries.append(summary)
     for window in sorted(windows, key=lambda window: (_order(window.key), window.number)):

@@ -29,6 +29,7 @@ STATE_COLOURS = {
     "stalled": PURPLE,
     "stale": YELLOW,
     "silent": VERMILLION,
+    "contested": BLUE,
     "ended": SKY,
     "unknown": GREY,
 }

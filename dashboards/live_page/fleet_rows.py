@@ -11,7 +11,16 @@ from springback.dashboards.live_page.fleet_view import FleetView
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.metrics.spec import AgentStateName
 
-URGENCY: tuple[AgentStateName, ...] = ("rebound", "stalled", "stale", "silent", "unknown", "calm", "ended")
+URGENCY: tuple[AgentStateName, ...] = (
+    "rebound",
+    "stalled",
+    "stale",
+    "contested",
+    "silent",
+    "unknown",
+    "calm",
+    "ended",
+)
 """The states, by how much they want to be looked at."""
 
 _DIGITS = re.compile(r"([0-9]{1,18})")

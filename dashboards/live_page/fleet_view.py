@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from springback.dashboards.live_page.agent_memory import AgentMemory
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
-from springback.sinks.fleet.fleet_state import EndNews, FleetBounds, FleetState, StatusNews, WindowNews, agent_key
+from springback.sinks.fleet.fleet_state import (
+    BegunNews,
+    EndNews,
+    FleetBounds,
+    FleetState,
+    StatusNews,
+    WindowNews,
+    agent_key,
+)
 from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.fleet.memory import BoundedMemory, fingerprint
 from springback.sinks.fleet.sight import FleetSight
@@ -126,8 +134,10 @@ class FleetView:
             case WindowNews():
                 self._windows.put(fingerprint((news.window.key, news.window.number)), news.window)
                 news.agent.take_window(news.window)
+            case BegunNews():
+                self.episodes_ended -= news.goes_on  # silence had ended it, and that is taken back
             case EndNews():
-                self.episodes_ended += 1
+                self.episodes_ended += not news.corrects
                 news.agent.take_end(news.summary)
 
     def take_dead_letter(self, letter: DeadLetter) -> None:

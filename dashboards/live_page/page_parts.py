@@ -34,6 +34,7 @@ STATE_LOOKS: dict[AgentStateName, StateLook] = {
     "stalled": StateLook("stalled", "hourglass_bottom", "It takes steps, but its progress does not rise."),
     "stale": StateLook("stale", "repeat", "Its link repeats itself: messages come, but no new step."),
     "silent": StateLook("silent", "sensors_off", "It has an episode open, and nothing comes from it."),
+    "contested": StateLook("contested", "call_split", "Two programs report under its name, so that steps are lost."),
     "unknown": StateLook("unknown", "help_outline", "Nothing can be said: we do not see it, or it has no baseline."),
     "calm": StateLook("calm", "check_circle_outline", "It works as is normal at its stage of the task."),
     "ended": StateLook("ended", "stop_circle", "It has no episode open."),

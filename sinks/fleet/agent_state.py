@@ -17,7 +17,8 @@ class StateTimes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """After how long an agent is in which state.
 
     Attributes:
-        silent_s: silence after which an agent with an open episode is silent, or stale where it only repeats itself.
+        silent_s: silence after which an agent with an open episode is silent, or stale where it only repeats itself;
+            for as long it stays contested after two programs have reported under its name.
         stalled_s: time without any progress after which it is stalled.
     """
 
@@ -46,6 +47,7 @@ class AgentActivity(msgspec.Struct, kw_only=True):
         running: whether it has an open episode, or had one until its silence closed it.
         in_rebound: whether a rebound window of it is open.
         scored: whether a step of its open episodes could be scored; True without any.
+        contested_s: when last two sessions, or two producers, sent new steps under its name in turn.
     """
 
     seen_s: float = -math.inf
@@ -54,6 +56,7 @@ class AgentActivity(msgspec.Struct, kw_only=True):
     running: bool = False
     in_rebound: bool = False
     scored: bool = True
+    contested_s: float = -math.inf
 
     @classmethod
     def of(cls, status: AgentStatus) -> Self:
@@ -71,6 +74,7 @@ class AgentActivity(msgspec.Struct, kw_only=True):
         self.progress_s = _no_later(status.progress_s, status.seen_s)
         self.running = bool(status.episodes) or status.abandoned
         self.in_rebound = any(episode.window is not None for episode in status.episodes)
+        self.contested_s = -math.inf if status.contested_s is None else _no_later(status.contested_s, status.seen_s)
         self.scored = not status.episodes or any(episode.unscored_steps < episode.steps for episode in status.episodes)
 
     def state(
@@ -101,6 +105,8 @@ class AgentActivity(msgspec.Struct, kw_only=True):
             return "silent"
         if unseen.elapsed(self.step_s, now_s) > times.silent_s:
             return "stale"
+        if unseen.elapsed(self.contested_s, now_s) <= times.silent_s:
+            return "contested"
         if self.in_rebound:
             return "rebound"
         if unseen.elapsed(self.progress_s, now_s) > times.stalled_s:

@@ -17,7 +17,14 @@ from springback.sinks.fleet.series import Labels, MetricSeries
 from springback.stream_processors.metrics import agents as agent_metrics
 from springback.stream_processors.metrics import catalogue as metrics
 from springback.stream_processors.metrics.exporter import OVERFLOW_AGENTS
-from springback.stream_processors.metrics.spec import AGENT_STATES, GROUP, AgentStateName, MetricSpec, ReadMetric
+from springback.stream_processors.metrics.spec import (
+    AGENT_STATES,
+    GROUP,
+    LATE_REASONS,
+    AgentStateName,
+    MetricSpec,
+    ReadMetric,
+)
 from springback.stream_processors.resilience.readings import AgentStatus, EpisodeTraits
 
 _STATES = {name: closed_label_value("state", name) for name in AGENT_STATES}
@@ -105,6 +112,11 @@ class AgentSeries:
         for name, spec in _COUNTERS.items():
             counted = 0 if restarted else getattr(before.counts, name)
             self._series.add(spec, max(0, getattr(status.counts, name) - counted))
+        for reason in LATE_REASONS:
+            name = f"{reason}_steps"
+            late = getattr(status.counts, name) - (0 if restarted else getattr(before.counts, name))
+            if late > 0:
+                self._series.add(metrics.LATE_STEPS, late, closed_label_value("why", reason))
         if news.newest:
             agent.group = self._group_of(status.episodes[-1].traits) if status.episodes else None
             agent.figures = self._figures(status)

@@ -74,7 +74,7 @@ class FleetSeries:
             case WindowNews():
                 self._count_window(news, now_s)
             case BegunNews():
-                self._count_begun(news.traits, self._counted_group(news.traits))
+                self._count_begun(news.traits, self._counted_group(news.traits), goes_on=news.goes_on)
             case EndNews():
                 self._count_end(news, now_s)
             case StatusNews():
@@ -124,14 +124,17 @@ class FleetSeries:
             for spec in metrics.METRICS_OF_WINDOWS:
                 self._count_read(spec, window, group, origin)
 
-    def _count_begun(self, traits: EpisodeTraits, group: Labels) -> None:
-        self._series.add(metrics.EPISODES_BEGUN, 1, *group, closed_label_value("perturbation", traits.perturbation))
+    def _count_begun(self, traits: EpisodeTraits, group: Labels, *, goes_on: bool = False) -> None:
+        spec = metrics.EPISODES_REOPENED if goes_on else metrics.EPISODES_BEGUN
+        self._series.add(spec, 1, *group, closed_label_value("perturbation", traits.perturbation))
 
     def _count_end(self, news: EndNews[AgentRecord], now_s: float) -> None:
         summary = news.summary
         group = self._counted_group(summary.traits)
         if news.begins:
             self._count_begun(summary.traits, group)
+        if news.corrects:
+            self._count_begun(summary.traits, group, goes_on=True)
         self._count_steps(news.steps, group)
         self._agents.take_end(news, group)
         perturbation = closed_label_value("perturbation", summary.traits.perturbation)

@@ -30,6 +30,7 @@ from springback.stream_processors.resilience.readings import (
     FamilyReading,
     Reading,
     WindowReading,
+    window_identity,
 )
 
 DAY_S = 86_400.0
@@ -39,6 +40,14 @@ _OTHER_COUNT_S = 60.0
 
 WindowPlace = tuple[EpisodeKey, int]
 """What tells a window from others: its episode, and its number there."""
+
+
+class EndedEpisode(NamedTuple):
+    """An episode whose end was read: how often it had gone on after a silence, and its steps that were counted."""
+
+    revision: int
+    steps: int
+    unscored: int
 
 
 class ProducerRecord(NamedTuple):
@@ -71,6 +80,8 @@ class AgentState:
         told: windows that its latest status tells of, and whose closing was not read.
         activity: what its state is decided by.
         skew_s: its clock minus the broker's.
+        reporter: stands for the producer that spoke last.
+        contested_s: when last two of its producers took turns.
     """
 
     label: LabelValue
@@ -80,6 +91,8 @@ class AgentState:
     told: Mapping[WindowPlace, OpenWindowRecord] = field(default_factory=dict)
     activity: AgentActivity = field(default_factory=AgentActivity)
     skew_s: float = 0.0
+    reporter: bytes = b""
+    contested_s: float = -math.inf
 
     @property
     def open_windows(self) -> Mapping[WindowPlace, OpenWindowRecord]:
@@ -153,19 +166,25 @@ class WindowNews(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class BegunNews:
-    """An episode that has begun."""
+    """An episode that has begun; or, if it `goes_on`, one that silence had closed, and whose end is taken back."""
 
     traits: EpisodeTraits
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class EndNews(Generic[A]):
-    """An episode that has ended; `begins` says that its beginning was not known (lost to retention, say)."""
+    """An episode that has ended.
+
+    `begins` says that its beginning was not known (lost to retention, say), `corrects` that an end of it was told
+    before, which silence had made, and is now taken back.
+    """
 
     agent: A
     summary: EpisodeSummary
     begins: bool
     steps: EpisodeSteps
+    corrects: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +241,8 @@ class FleetState(Generic[A]):
         self._families: BoundedMemory[FamilyReading] = BoundedMemory(bounds.families)
         self._reasons = LabelBound(bounds.reasons)
         self._windows: BoundedMemory[None] = BoundedMemory(bounds.identities)
-        self._begun: BoundedMemory[None] = BoundedMemory(bounds.identities)
-        self._ended: BoundedMemory[None] = BoundedMemory(bounds.identities)
+        self._begun: BoundedMemory[int] = BoundedMemory(bounds.identities)
+        self._ended: BoundedMemory[EndedEpisode] = BoundedMemory(bounds.identities)
         self._letters: BoundedMemory[None] = BoundedMemory(bounds.identities)
         self._counted: BoundedMemory[tuple[int, int]] = BoundedMemory(bounds.identities)
 
@@ -239,7 +258,7 @@ class FleetState(Generic[A]):
             case WindowReading():
                 return self._take_window(reading)
             case EpisodeBegun():
-                return BegunNews(reading.traits) if self._begun.add(fingerprint(reading.key), None) else None
+                return self._take_begun(reading)
             case EpisodeSummary():
                 return self._take_summary(reading)
             case FamilyReading():
@@ -293,7 +312,13 @@ class FleetState(Generic[A]):
             agent.drop_windows(lambda place: place[0].session == before.session)
         newest = status.seen_s >= agent.activity.seen_s
         if newest:
+            turns = agent.reporter not in (b"", name) and before.seen_s > -math.inf
+            if turns and (status.step_s or 0.0) >= agent.activity.seen_s:
+                # A producer that had been heard before speaks again after another one, with steps that are new.
+                agent.contested_s = status.seen_s
+            agent.reporter = name
             agent.activity.fold(status)
+            agent.activity.contested_s = max(agent.activity.contested_s, agent.contested_s)
             agent.told = self._told_windows(status)
             if math.isfinite(status.clock_skew_s):
                 agent.skew_s = status.clock_skew_s
@@ -301,7 +326,7 @@ class FleetState(Generic[A]):
         steps = [
             self._new_steps(episode.key, episode.traits, episode.steps, episode.unscored_steps)
             for episode in status.episodes
-            if fingerprint(episode.key) not in self._ended
+            if not self._is_over(episode.key, episode.revision)
         ]
         return StatusNews(agent, status, before, newest, steps)
 
@@ -313,8 +338,9 @@ class FleetState(Generic[A]):
             for episode in status.episodes
             if (window := episode.window) is not None
             and math.isfinite(window.departure_time_s)
-            and fingerprint((episode.key, window.number, False)) not in self._windows
-            and fingerprint(episode.key) not in self._ended
+            and fingerprint(window_identity(episode.key, window.number, opened=False, revision=episode.revision))
+            not in self._windows
+            and not self._is_over(episode.key, episode.revision)
         }
 
     def _take_window(self, window: WindowReading) -> WindowNews[A] | None:
@@ -323,24 +349,47 @@ class FleetState(Generic[A]):
         agent = self._agent(window.key.agent)
         place = window.key, window.number
         if window.state == "open":
-            if fingerprint(window.key) not in self._ended and math.isfinite(window.departure_time_s):
+            if not self._is_over(window.key, window.revision) and math.isfinite(window.departure_time_s):
                 agent.opened[place] = OpenWindowRecord(
                     window.traits, window.departure_time_s, provisional=window.provisional
                 )
             return WindowNews(agent, window, opens=True)
         agent.drop_windows(lambda other: other == place)
         # The reading of its opening may have been lost to retention, or come later: then it is a repetition.
-        return WindowNews(agent, window, opens=self._windows.add(fingerprint((*place, True)), None))
+        opening = fingerprint(window_identity(*place, opened=True))
+        return WindowNews(agent, window, opens=self._windows.add(opening, None))
+
+    def _take_begun(self, begun: EpisodeBegun) -> BegunNews | None:
+        key = fingerprint(begun.key)
+        known = self._begun.get(key)
+        if known is not None and begun.revision <= known:
+            return None
+        self._begun.put(key, begun.revision)
+        ended = self._ended.get(key)
+        if ended is None or begun.revision <= ended.revision:
+            return BegunNews(begun.traits) if known is None else None
+        self._counted.put(key, self._counted_before(key))
+        self._ended.pop(key)
+        return BegunNews(begun.traits, goes_on=True)
 
     def _take_summary(self, summary: EpisodeSummary) -> EndNews[A] | None:
-        key = fingerprint(summary.key)
-        if not self._ended.add(key, None):
+        if self._is_over(summary.key, summary.revision):
             return None
+        key = fingerprint(summary.key)
         agent = self._agent(summary.key.agent)
         agent.drop_windows(lambda place: place[0] == summary.key)
         steps = self._new_steps(summary.key, summary.traits, summary.steps, summary.unscored_steps)
+        corrects = key in self._ended  # that it had gone on was lost to retention
+        self._ended.put(key, EndedEpisode(summary.revision, *self._counted_before(key)))
         self._counted.pop(key)
-        return EndNews(agent, summary, begins=self._begun.add(key, None), steps=steps)
+        begins = key not in self._begun
+        self._begun.put(key, max(summary.revision, self._begun.get(key) or 0))
+        return EndNews(agent, summary, begins, steps, corrects)
+
+    def _is_over(self, key: EpisodeKey, revision: int) -> bool:
+        """Whether the end of an episode was read, and it has not gone on since for the so many-th time."""
+        ended = self._ended.get(fingerprint(key))
+        return ended is not None and revision <= ended.revision
 
     def _take_family(self, reading: FamilyReading) -> FamilyNews | None:
         key = family_key(reading)
@@ -353,10 +402,15 @@ class FleetState(Generic[A]):
     def _new_steps(self, key: EpisodeKey, traits: EpisodeTraits, steps: int, unscored: int) -> EpisodeSteps:
         """What is new since the episode was last reported: its counts run from its start."""
         episode = fingerprint(key)
-        steps_before, unscored_before = self._counted.get(episode) or (0, 0)
+        steps_before, unscored_before = self._counted_before(episode)
         steps, unscored = max(steps, steps_before), max(unscored, unscored_before)
         self._counted.put(episode, (steps, unscored))
         return EpisodeSteps(traits, steps - steps_before, unscored - unscored_before)
+
+    def _counted_before(self, episode: bytes) -> tuple[int, int]:
+        """The steps of an episode that were counted, and the unscored of them; also by an end that is taken back."""
+        ended = self._ended.get(episode)
+        return self._counted.get(episode) or ((0, 0) if ended is None else (ended.steps, ended.unscored))
 
     def _agent(self, name: str) -> A:
         label = clean_label_value(name)

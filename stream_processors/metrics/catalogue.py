@@ -60,6 +60,14 @@ EPISODES = MetricSpec(
     source="ours",
     labels=(*GROUP, "perturbation", "outcome"),
 )
+EPISODES_REOPENED = MetricSpec(
+    name="springback_episodes_reopened_total",
+    kind="counter",
+    unit="episodes",
+    help="Episodes counted as aborted, since they had fallen silent, that went on: take them off the aborted ones.",
+    source="ours",
+    labels=(*GROUP, "perturbation"),
+)
 INTERRUPTIONS = MetricSpec(
     name="springback_interruptions_total",
     kind="counter",
@@ -189,8 +197,19 @@ DUPLICATE_STEPS = MetricSpec(
     name="springback_duplicate_steps_total",
     kind="counter",
     unit="steps",
-    help="Steps dropped because a step with the same or a higher number had been seen.",
+    help="Steps dropped because they had come before.",
     source="ours",
+)
+LATE_STEPS = MetricSpec(
+    name="springback_late_steps_total",
+    kind="counter",
+    unit="steps",
+    help=(
+        "Steps that are no copies and were not taken in: overtaken by a later step, after the end, of an old session, "
+        "or of ids that were used before."
+    ),
+    source="ours",
+    labels=("why",),
 )
 MISSING_STEPS = MetricSpec(
     name="springback_missing_steps_total",
@@ -257,6 +276,7 @@ METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     UNSCORED_SHARE,
     EPISODES_BEGUN,
     EPISODES,
+    EPISODES_REOPENED,
     INTERRUPTIONS,
     EPISODES_WITH_GAP,
     EPISODES_JOINED,
@@ -272,6 +292,7 @@ METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     CHANNEL_COST,
     LOST_CYCLES,
     DUPLICATE_STEPS,
+    LATE_STEPS,
     MISSING_STEPS,
     REPLACED_TIMES,
     CLOCK_RESETS,

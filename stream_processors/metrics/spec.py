@@ -14,6 +14,7 @@ from springback.stream_processors.resilience.readings import (
     ExtensibilityRatios,
     Outcome,
     UnpairedReason,
+    UnusedReason,
     WindowCause,
 )
 
@@ -22,7 +23,7 @@ MetricKind = Literal["counter", "gauge", "histogram", "info"]
 GROUP = ("family", "method", "version")
 """What results are compared by: the task family, the agent's method and the version of that."""
 
-AgentStateName = Literal["calm", "rebound", "stalled", "stale", "silent", "ended", "unknown"]
+AgentStateName = Literal["calm", "rebound", "stalled", "stale", "silent", "contested", "ended", "unknown"]
 
 AGENT_STATES: tuple[AgentStateName, ...] = get_args(AgentStateName)
 """What state an agent may be in. `sinks/fleet/agent_state.py` decides it."""
@@ -32,6 +33,9 @@ WINDOW_STATES = ("recovered", "unrecovered", "censored")
 
 UNPAIRED_REASONS: tuple[UnpairedReason, ...] = get_args(UnpairedReason)
 """Why a perturbed episode may be in no pair."""
+
+LATE_REASONS: tuple[UnusedReason, ...] = tuple(reason for reason in get_args(UnusedReason) if reason != "duplicate")
+"""Why a step that is no copy may not be taken in."""
 
 CHANNELS = ("cognitive", "physical", "debt")
 """The channels, in the order of `EpisodeStatus.intensity_by_channel`."""
@@ -48,7 +52,7 @@ CLOSED_LABELS: Mapping[str, frozenset[str]] = {
     "quantity": frozenset(ExtensibilityRatios.__struct_fields__),
     "flag": frozenset(get_args(CapacityFlag)),
     "declared": frozenset({"yes", "no"}),
-    "why": frozenset(UNPAIRED_REASONS),
+    "why": frozenset({*UNPAIRED_REASONS, *LATE_REASONS}),
     "kind": frozenset({"window", "begun", "episode", "status", "family", "dead_letter"}),
     "bound": frozenset({"group", "reason", "stress", "attack"}),
 }

@@ -7,6 +7,7 @@ part. Advantages are exact to the episode's end, where the stream takes a fixed 
 """
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,7 @@ from springback.producers.recordings.any_format import ReadingProgress, Recorded
 from springback.producers.recordings.step_frames import ReportUnreadable, log_unreadable
 from springback.stream_processors.baseline_file import read_baseline
 from springback.stream_processors.errors import StreamError
-from springback.stream_processors.intake.step_table import ArrivedFrame, RejectedRow
+from springback.stream_processors.intake.step_table import ArrivedFrame, RejectedRow, StepTable
 from springback.stream_processors.intake.validation import tabulate
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
@@ -41,9 +42,11 @@ from springback.stream_processors.resilience.readings import (
     EpisodeKey,
     EpisodeSummary,
     FamilyReading,
+    UnusedReason,
     WindowReading,
 )
 from springback.stream_processors.resilience.stability.value_function import ValueModel
+from springback.stream_processors.resilience.tracking.batch import UnusedSteps
 from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 from springback.stream_processors.value_models import find_value_model
@@ -59,6 +62,35 @@ class NoFramesError(StreamError, ValueError):
 
 
 @dataclass
+class StepAccount:
+    """What became of the steps that frames held: `sent` = `used` + `rejected` + the sum of `unused`.
+
+    Attributes:
+        sent: all of them.
+        used: those taken in.
+        rejected: those whose values, or whose episode, are not what they must be.
+        unused: valid ones that were not taken in, by reason; `examples` tells of the first of each in words.
+    """
+
+    sent: int = 0
+    used: int = 0
+    rejected: int = 0
+    unused: Counter[UnusedReason] = field(default_factory=Counter)
+    examples: dict[UnusedReason, str] = field(default_factory=dict)
+
+    def add(self, table: StepTable, unused: Iterable[UnusedSteps]) -> None:
+        """Takes in a batch of frames."""
+        sent = sum(arrived.frame.n_steps for arrived in table.frames)
+        self.sent += sent
+        self.rejected += sent - len(table)
+        self.used += len(table)
+        for steps in unused:
+            self.used -= steps.steps
+            self.unused[steps.reason] += steps.steps
+            self.examples.setdefault(steps.reason, steps.detail)
+
+
+@dataclass
 class Evaluation:
     """What recordings come to. What they leave open is closed as aborted at their end.
 
@@ -70,6 +102,7 @@ class Evaluation:
         windows: the closed rebound windows, in the order in which they closed.
         statuses: the last status of each agent.
         rejected: the rows that could not be used.
+        steps: how many steps the frames held, and what became of them.
     """
 
     config: ResilienceConfig
@@ -79,6 +112,7 @@ class Evaluation:
     windows: list[WindowReading] = field(default_factory=list)
     statuses: list[AgentStatus] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
+    steps: StepAccount = field(default_factory=StepAccount)
 
     @cached_property
     def families(self) -> list[FamilyReading]:
@@ -176,12 +210,14 @@ def evaluate_frames(
     evaluation = Evaluation(config, learned)
     scoring = config if lagged else exact(config)
     latest: dict[tuple[str, str], AgentStatus] = {}
-    for outputs, rejected in run(frames, ready, scoring, batch_frames, model):
+    for outputs, table in run(frames, ready, scoring, batch_frames, model):
         evaluation.begun += outputs.begun
         evaluation.summaries += outputs.summaries
         evaluation.windows += [window for window in outputs.windows if window.state != "open"]
         latest |= {(status.producer, status.agent): status for status in outputs.statuses}
-        evaluation.rejected += rejected
+        if table is not None:
+            evaluation.rejected += table.rejected
+            evaluation.steps.add(table, outputs.unused)
     evaluation.statuses = list(latest.values())
     return evaluation
 
@@ -206,7 +242,7 @@ def learn_baseline(
         ready = materialise(learned, config.baseline, config.window.fixed_bounds())
         contributions: list[EpisodeContribution] = []
         tasks: dict[EpisodeKey, str] = {}
-        for outputs, _rejected in run(frames, ready, exact(config), batch_frames, model):
+        for outputs, _table in run(frames, ready, exact(config), batch_frames, model):
             contributions += outputs.contributions
             tasks |= {summary.key: summary.traits.task for summary in outputs.summaries}
         if number == 0:
@@ -265,7 +301,7 @@ def sums_by_folds(
             others.families[f"{number}/{left_out}"] = merged(taught)
     ready = materialise(others, config.baseline, config.window.fixed_bounds())
     found: dict[EpisodeKey, LargestSums] = {}
-    for outputs, _rejected in run(_renamed(frames, names), ready, exact(config), batch_frames):
+    for outputs, _table in run(_renamed(frames, names), ready, exact(config), batch_frames):
         found |= {c.key: c.largest for c in outputs.contributions if c.key in names and c.largest is not None}
     return found
 
@@ -310,14 +346,18 @@ def run(
     config: ResilienceConfig,
     batch_frames: int = BATCH_FRAMES,
     model: ValueModel | None = None,
-) -> Iterator[tuple[TrackerOutputs, list[RejectedRow]]]:
-    """Tracks all frames by one fixed baseline, batch by batch; what is still open at the end is closed as aborted."""
+) -> Iterator[tuple[TrackerOutputs, StepTable | None]]:
+    """Tracks all frames by one fixed baseline, batch by batch; what is still open at the end is closed as aborted.
+
+    Yields:
+        what was found, and the rows that it was found in; the closing at the end has none.
+    """
     tracker, state = EpisodeTracker(config, model), TrackerState()
     arrived = arrivals(frames)
     while batch := list(islice(arrived, batch_frames)):
         table = tabulate(batch)
-        yield tracker.track(table, [state] * len(batch), baseline), table.rejected
-    yield tracker.close_idle(state, now_s=float("inf")), []
+        yield tracker.track(table, [state] * len(batch), baseline), table
+    yield tracker.close_idle(state, now_s=float("inf")), None
 
 
 def arrivals(frames: Iterable[StepFrame]) -> Iterator[ArrivedFrame]:

@@ -27,7 +27,9 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         idle_timeout_s: silence after which an open episode is closed as aborted, in seconds.
         status_interval_s: shortest time between two statuses of one agent, in seconds.
         open_episodes: episodes that one agent may have open at a time; one more, and its oldest is closed as aborted.
-        remembered_episodes: ended episodes remembered per agent and session, so that late copies are dropped.
+        remembered_episodes: ended episodes remembered per agent, so that late copies are dropped.
+        silent_episodes: episodes kept per agent that silence has closed: steps or an end that come later go on with
+            them.
         remembered_sessions: closed sessions remembered per agent, for the same reason.
         forget_agent_s: silence after which an agent without open episodes is forgotten, in seconds. Copies of what it
             sent are then taken for new, so it should be no shorter than the time that its steps are kept.
@@ -44,5 +46,6 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     status_interval_s: float = 1.0
     open_episodes: int = 1024
     remembered_episodes: int = 1024
+    silent_episodes: int = 16
     remembered_sessions: int = 8
     forget_agent_s: float = 7 * 86_400.0

@@ -27,6 +27,11 @@ LevelState = Literal["insufficient", "kept", "undecided", "broken"]
 StressState = Literal["within", "untested", "breach"]
 """The live stress of a group against what its levels have shown (ours)."""
 
+UnusedReason = Literal["duplicate", "overtaken", "after_end", "old_session", "session_again"]
+"""Why a valid step is not taken in (ours): it came before; a later one of its episode came first; its episode had
+ended; another session of its agent had begun; or its agent, session and episode had been used before, for other
+content."""
+
 UnpairedReason = Literal["no_twin", "twin_unmeasured", "other_version", "let_go", "no_magnitude", "unmeasured"]
 """Why a perturbed episode is no pair: no reference episode of its task; one whose loss is not known; only ones of other
 methods and versions; dropped before one came, for want of room; nothing to divide by; its own loss is not known."""
@@ -64,7 +69,8 @@ class WindowReading(msgspec.Struct, frozen=True, kw_only=True, tag="window"):
 
     `number` counts the windows of the episode from 0. While `state` is open, `reentry_step` is the last step seen and
     the figures run up to it. `peak` is the largest g^rec; `lost_cycles` sums c over the steps after the departure.
-    `provisional` says that the family was still learning: the window counts in no alert, capacity or comparison.
+    `provisional` says that the family was still learning: the window counts in no alert, capacity or comparison. What
+    silence has closed as censored may go on with its episode: the closing of the largest `revision` holds.
     """
 
     key: EpisodeKey
@@ -87,12 +93,20 @@ class WindowReading(msgspec.Struct, frozen=True, kw_only=True, tag="window"):
     recovery_cost: float
     costs: ChannelCosts
     provisional: bool = False
+    revision: int = 0
     schema_version: int = READING_SCHEMA_VERSION
 
     @property
-    def identity(self) -> tuple[EpisodeKey, int, bool]:
+    def identity(self) -> tuple[EpisodeKey, int, bool, int]:
         """The same for every repetition of this reading: opened and closed are two readings."""
-        return self.key, self.number, self.state == "open"
+        return window_identity(self.key, self.number, opened=self.state == "open", revision=self.revision)
+
+
+def window_identity(
+    key: EpisodeKey, number: int, *, opened: bool, revision: int = 0
+) -> tuple[EpisodeKey, int, bool, int]:
+    """What tells the opening or a closing of a window from all other readings of windows."""
+    return key, number, opened, 0 if opened else revision
 
 
 class NavigationReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,17 +136,22 @@ class NavigationReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpisodeBegun(msgspec.Struct, frozen=True, kw_only=True, tag="begun"):
-    """An episode has begun: its family's live stress counts it from here to its summary."""
+    """An episode has begun: its family's live stress counts it from here to its summary.
+
+    A `revision` above 0 says that it goes on: silence had closed it for the so many-th time, and its summary of the
+    revision before is taken back.
+    """
 
     key: EpisodeKey
     traits: EpisodeTraits
     time_s: float
+    revision: int = 0
     schema_version: int = READING_SCHEMA_VERSION
 
     @property
-    def identity(self) -> tuple[EpisodeKey, str]:
+    def identity(self) -> tuple[EpisodeKey, str, int]:
         """The same for every repetition of this reading."""
-        return self.key, "begun"
+        return self.key, "begun", self.revision
 
 
 class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
@@ -149,6 +168,9 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     bounds when it ended, of `bound_references_needed`. `interruptions` counts the cycles that reached the cap on time.
     `gap` says that more steps were missing in one place than any course could be judged across, `joined` that its
     beginning was not seen, `extended` that work was added to it while it ran.
+
+    The episode may have gone on after silence had closed it: the summary of the largest `revision` is the one that
+    holds, and all before it, which said aborted, are taken back.
     """
 
     key: EpisodeKey
@@ -178,12 +200,13 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     provisional: bool = False
     bound_references: int | None = None
     bound_references_needed: int | None = None
+    revision: int = 0
     schema_version: int = READING_SCHEMA_VERSION
 
     @property
-    def identity(self) -> EpisodeKey:
+    def identity(self) -> tuple[EpisodeKey, int]:
         """The same for every repetition of this reading."""
-        return self.key
+        return self.key, self.revision
 
     @property
     def censored(self) -> bool:
@@ -217,17 +240,27 @@ class EpisodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     intensity_by_channel: tuple[float, float, float] | None
     window: OpenWindow | None
     beta_step: float | None = None
+    revision: int = 0
 
 
 class AgentCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an agent's input since its state began. Only ever rises."""
+    """What became of an agent's input since its state began. Only ever rises.
+
+    Of its valid steps `steps` were taken in; the others are counted by `UnusedReason`. `reopened_episodes` are those of
+    the aborted ones that have gone on.
+    """
 
     steps: int = 0
     duplicate_steps: int = 0
+    overtaken_steps: int = 0
+    after_end_steps: int = 0
+    old_session_steps: int = 0
+    session_again_steps: int = 0
     missing_steps: int = 0
     replaced_times: int = 0
     clock_resets: int = 0
     aborted_episodes: int = 0
+    reopened_episodes: int = 0
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
@@ -236,7 +269,8 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     `clock_skew_s` is the estimate of agent clock minus broker clock. `seen_s` is the broker's time of the last event,
     `step_s` that of the last step which was no copy, `progress_s` that of the last rise of an episode's progress above
     all before it, or of the last beginning or end. `abandoned` says that silence closed the agent's last open episode,
-    and that it has neither begun nor continued one since.
+    and that it has neither begun nor continued one since. `contested_s` is when an older session of the agent last sent
+    what was new although another one had begun: two programs report under one name.
     """
 
     agent: str
@@ -250,6 +284,7 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     step_s: float | None = None
     progress_s: float | None = None
     abandoned: bool = False
+    contested_s: float | None = None
     schema_version: int = READING_SCHEMA_VERSION
 
 

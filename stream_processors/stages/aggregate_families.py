@@ -25,10 +25,11 @@ from springback.stream_processors.resilience.readings import (
     decode_reading,
     encode_reading,
 )
-from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, dead_message
+from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, WRONG_KEY, dead_message
 from springback.stream_processors.topics import FAMILIES
 
-AGGREGATE_SCHEMA_VERSION = 2
+AGGREGATE_SCHEMA_VERSION = 3
+"""3: ended episodes by how often they had gone on. Version 2 is read as knowing of none."""
 
 
 class AggregateState(msgspec.Struct, kw_only=True):
@@ -67,7 +68,7 @@ class AggregateFamilies:
             StateFormatError: this version cannot read it.
         """
         state = decode_versioned(
-            data, AggregateState, AGGREGATE_SCHEMA_VERSION, decode_sketch, older={1: _state_of_version_1}
+            data, AggregateState, AGGREGATE_SCHEMA_VERSION, decode_sketch, oldest=2, older={1: _state_of_version_1}
         )
         for family in state.families.values():
             # The settings may have changed since.
@@ -88,7 +89,7 @@ class AggregateFamilies:
                 continue
             family = found.traits.family
             if family.encode("utf-8", "replace") != event.key:
-                outputs.append(dead_message(event, "wrong_key", f"family {family!r} came under key {event.key!r}"))
+                outputs.append(dead_message(event, WRONG_KEY, f"family {family!r} came under key {event.key!r}"))
                 continue
             known = state.families.setdefault(family, FamilyState())
             gone = known.groups_let_go
@@ -129,7 +130,7 @@ class _GroupOfVersion1(msgspec.Struct, kw_only=True):
 class _FamilyOfVersion1(msgspec.Struct, kw_only=True):
     groups: dict[GroupKey, _GroupOfVersion1]
     active: dict[int, ActiveEpisode]
-    ended: dict[int, None]
+    ended: dict[int, int | None]
     sequence: int
     groups_let_go: int
 

@@ -8,6 +8,7 @@ from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.topics import DEAD_LETTER
 
 PROCESSING_ERROR = "processing_error"
+WRONG_KEY = "wrong_key"
 _DETAIL_LENGTH = 512
 
 

@@ -20,7 +20,7 @@ from springback.stream_processors.resilience.baseline.stage_baseline import (
     EpisodeContribution,
     FamilyBaseline,
 )
-from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, dead_message
+from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, WRONG_KEY, dead_message
 from springback.stream_processors.topics import BASELINES
 
 LEARNER_SCHEMA_VERSION = 2
@@ -78,7 +78,7 @@ class LearnBaselines:
                 continue
             family = message.family
             if family.encode("utf-8", "replace") != event.key:
-                dead.append(dead_message(event, "wrong_key", f"family {family!r} came under key {event.key!r}"))
+                dead.append(dead_message(event, WRONG_KEY, f"family {family!r} came under key {event.key!r}"))
                 continue
             cells = self._take(state, message)
             if cells is None:

@@ -15,9 +15,14 @@ from springback.stream_processors.resilience.baseline.estimates import Materiali
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import encode_reading
 from springback.stream_processors.resilience.stability.value_function import ValueModel
+from springback.stream_processors.resilience.tracking.batch import UnusedSteps
 from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
-from springback.stream_processors.resilience.tracking.tracker_state import TRACKER_SCHEMA_VERSION, TrackerState
-from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, dead_message, dead_row
+from springback.stream_processors.resilience.tracking.tracker_state import (
+    TRACKER_SCHEMA_VERSION,
+    TrackerState,
+    state_of_version_2,
+)
+from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, WRONG_KEY, dead_message, dead_row
 from springback.stream_processors.topics import CONTRIBUTIONS, STATUS, SUMMARIES, WINDOWS
 
 
@@ -57,7 +62,9 @@ class TrackSteps:
         Raises:
             StateFormatError: this version cannot read it.
         """
-        return decode_versioned(data, TrackerState, TRACKER_SCHEMA_VERSION, oldest=1)
+        return decode_versioned(
+            data, TrackerState, TRACKER_SCHEMA_VERSION, older={1: state_of_version_2, 2: state_of_version_2}
+        )
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[TrackerState]) -> list[Output]:
         """Takes in a batch of frames in one pass of the core; what cannot be used goes to the dead letters."""
@@ -71,6 +78,11 @@ class TrackSteps:
             except UnreadableFrameError as error:
                 dead.append(dead_message(event, error.reason, str(error)))
                 continue
+            key = frame.producer.encode("utf-8", "replace")
+            if event.key != key:
+                # Frames of one producer that lie on several partitions would be pieces of episodes to each of them.
+                dead.append(dead_message(event, WRONG_KEY, _wrong_key(event.key, key)))
+                continue
             sources.append(event)
             arrived.append(ArrivedFrame(frame, event.time_s))
             buckets.append(state)
@@ -78,6 +90,7 @@ class TrackSteps:
         found = self._tracker.track(table, buckets, self._baseline())
         self.steps += len(table.step)
         dead += [dead_row(sources[r.frame], r.row, r.reason, r.detail) for r in table.rejected]
+        dead += [_unused_message(sources[steps.frame], steps) for steps in found.unused if steps.reason != "duplicate"]
         return [*_messages(found), *dead]
 
     def tick(self, state: TrackerState, now_s: float) -> list[Output] | None:
@@ -100,6 +113,23 @@ def _messages(found: TrackerOutputs) -> Iterator[Output]:
         yield Output(STATUS, _key(status.agent), encode_reading(status))
     for contribution in found.contributions:
         yield Output(CONTRIBUTIONS, _key(contribution.family), encode_contribution(contribution))
+
+
+def _unused_message(event: StageEvent, steps: UnusedSteps) -> Output:
+    row = {
+        "agent": steps.key.agent,
+        "session": steps.key.session,
+        "episode": steps.key.episode,
+        "steps": steps.steps,
+        "lowest_step": steps.lowest,
+        "highest_step": steps.highest,
+    }
+    return dead_row(event, row, steps.reason, steps.detail)
+
+
+def _wrong_key(given: bytes, expected: bytes) -> str:
+    came = f"under key {given!r}" if given else "without a key"
+    return f"a frame of producer {expected!r} came {came}: send it under the producer's id, in UTF-8"
 
 
 def _key(text: str) -> bytes:

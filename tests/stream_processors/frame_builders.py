@@ -122,6 +122,8 @@ def run_tracker(
 
 def add_outputs(total: TrackerOutputs, more: TrackerOutputs) -> None:
     """Append the outputs of a further batch."""
+    total.begun += more.begun
+    total.unused += more.unused
     total.windows += more.windows
     total.summaries += more.summaries
     total.statuses += more.statuses

@@ -21,7 +21,7 @@ from springback.deploy.commands.shared_options import SettingsOption, stream_set
 
 if TYPE_CHECKING:
     from springback.stream_processors.intake.step_table import RejectedRow
-    from springback.stream_processors.offline.evaluation import Evaluation
+    from springback.stream_processors.offline.evaluation import Evaluation, StepAccount
     from springback.stream_processors.resilience.readings import EpisodeSummary
 
 
@@ -83,7 +83,7 @@ def evaluate(
     document = evaluation.document
     if str(json_file) != "-":
         Console().print(family_table_view(document.families), resilience_table_view(document.resilience))
-    for line in _rejections(evaluation.rejected):
+    for line in [*_rejections(evaluation.rejected), *_unused_steps(evaluation.steps)]:
         typer.echo(line, err=True)
     for family in _families_without_baseline(evaluation.summaries):
         typer.echo(
@@ -114,6 +114,18 @@ def _rejections(rejected: Sequence["RejectedRow"]) -> list[str]:
         example = next((row for row in rows if row.part == "episodes"), rows[0])
         lines.append(f"rejected  {cost}: {reason}: {example.detail}")
     return lines
+
+
+def _unused_steps(account: "StepAccount") -> list[str]:
+    """What became of the steps of the recordings, where not all of them are used."""
+    if account.used == account.sent:
+        return []
+    unused = sorted(account.unused.items())
+    return [
+        f"steps     {account.used} of {account.sent} used, {account.rejected} rejected, "
+        f"{sum(account.unused.values())} unused",
+        *(f"unused    {count} step{'s' * (count > 1)}: {why}: {account.examples[why]}" for why, count in unused),
+    ]
 
 
 def _families_without_baseline(summaries: Sequence["EpisodeSummary"]) -> list[str]:

@@ -58,7 +58,10 @@ class FamilyAggregator:
             the readings that must go out at once: those of the groups where what counts live has changed.
         """
         mark = event.key.mark()
-        if mark in state.ended or (isinstance(event, EpisodeBegun) and mark in state.active):
+        over = mark in state.ended
+        if over and event.revision <= (state.ended[mark] or 0):
+            return []
+        if isinstance(event, EpisodeBegun) and mark in state.active:
             return []
         state.sequence += 1
         family = event.traits.family
@@ -68,6 +71,10 @@ class FamilyAggregator:
         urgent = self._pass_time(state, now_s)
         state.changed([state.groups[key] for key in urgent], now_s)
         state.groups[place.group] = state.groups.pop(place.group, GroupState())
+        if over:
+            # Silence had ended it, so that it counted as censored alone; now it has gone on.
+            del state.ended[mark]
+            state.groups[place.group].censored = max(state.groups[place.group].censored - 1, 0)
         held_to = self._held_to(state, family)
         moved = self._take_in(state, event, mark, place, now_s)
         if self._held_to(state, family) != held_to:
@@ -128,7 +135,7 @@ class FamilyAggregator:
         """Takes in the event itself, and says of which groups active episodes have come or gone."""
         if isinstance(event, EpisodeSummary):
             state.active.pop(mark, None)
-            state.ended[mark] = None
+            state.ended[mark] = event.revision
             _forget_oldest(state.ended, self.config.ended_memory)
             state.add(event, place, self.config)
             return [place.group]

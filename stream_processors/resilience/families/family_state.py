@@ -161,7 +161,8 @@ class FamilyState(msgspec.Struct, kw_only=True):
         references: what its reference episodes came to.
         groups: by method and version, the one silent for longest first.
         active: active episodes by a mark of 64 bits, oldest first.
-        ended: the marks of the latest ended episodes, oldest first.
+        ended: the marks of the latest ended episodes, oldest first, and how often each had gone on after a silence;
+            None, in older state, is never.
         bound_references: the most references that an episode has told to be behind its family's alarm bounds, of
             `bound_references_needed`; None where none said so.
         sequence: rises with every change; it does not depend on how events came in batches.
@@ -171,7 +172,7 @@ class FamilyState(msgspec.Struct, kw_only=True):
     references: ReferenceEpisodes = msgspec.field(default_factory=ReferenceEpisodes)
     groups: dict[GroupKey, GroupState] = msgspec.field(default_factory=dict)
     active: dict[int, ActiveEpisode] = msgspec.field(default_factory=dict)
-    ended: dict[int, None] = msgspec.field(default_factory=dict)
+    ended: dict[int, int | None] = msgspec.field(default_factory=dict)
     bound_references: int | None = None
     bound_references_needed: int | None = None
     sequence: int = 0

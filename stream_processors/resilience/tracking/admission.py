@@ -5,15 +5,18 @@ on how frames were gathered into batches.
 """
 
 import itertools
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from springback.stream_processors.intake.step_table import StepTable, TableEpisode
 from springback.stream_processors.resilience.anchor import AnchorGrid, Ints
 from springback.stream_processors.resilience.columns import one_back, run_begins
 from springback.stream_processors.resilience.config import ResilienceConfig
-from springback.stream_processors.resilience.readings import EpisodeKey, Outcome
-from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode, gather
+from springback.stream_processors.resilience.readings import EpisodeKey, Outcome, UnusedReason
+from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode, UnusedSteps, gather
+from springback.stream_processors.resilience.tracking.seen_steps import EpisodeRows, SeenSteps, sort_out
 from springback.stream_processors.resilience.tracking.tracker_state import (
     LearningState,
     OpenEpisode,
@@ -35,6 +38,8 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
         grid: the bins of the rows' anchors.
     """
     touched: list[TouchedEpisode] = []
+    starts = np.searchsorted(table.episode, np.arange(len(table.episodes) + 1)).tolist()
+    episode_rows: list[EpisodeRows] = []
     # By object, not by key: an episode that has ended may be opened again, and two producers may use the same names.
     position_of: dict[int, int] = {}
     ends = {end.episode: end for end in table.ends}
@@ -49,6 +54,7 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
         return place
 
     for number, entry in enumerate(table.episodes):
+        start, stop = starts[number], starts[number + 1]
         frame = table.frames[entry.frame]
         agent = _agent_of(states[entry.frame], entry, frame.frame.producer, frame.frame.session)
         agent_of_episode.append(agent)
@@ -56,27 +62,41 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
         session = frame.frame.session
         if session != agent.session:
             if session in agent.closed_sessions:
+                seen = agent.ended.get(EpisodeKey(agent.agent, session, entry.header.episode).mark())
+                episode_rows.append(EpisodeRows(start, stop, seen, "old_session", agent.began_s))
                 continue
             for other in list(agent.open.values()):
                 _end(touched[place_for(agent, other)], "aborted", None, config)
             agent.closed_sessions = [*agent.closed_sessions, agent.session][-config.remembered_sessions :]
-            agent.session, agent.ended = session, []
+            agent.session, agent.silent = session, {}
+            agent.began_s = float(table.time_s[start]) if start < stop else frame.broker_time_s
         state = agent.open.get(entry.header.episode)
-        opened_in = entry.frame if state is None else None
+        opened_in, reopened = (entry.frame if state is None else None), False
         if state is None:
-            if EpisodeKey(agent.agent, session, entry.header.episode).mark() in agent.ended:
-                # The end of what silence had closed comes late: now it has ended for good.
+            mark = EpisodeKey(agent.agent, session, entry.header.episode).mark()
+            silent = agent.silent.get(entry.header.episode)
+            if mark in agent.ended and (
+                silent is None
+                or (number not in ends and (start == stop or table.step[stop - 1] <= agent.ended[mark].last_step))
+            ):
+                # The end of what silence had closed, and what is not kept any more: now it has ended for good.
                 agent.abandoned = agent.abandoned and number not in ends
+                episode_rows.append(EpisodeRows(start, stop, agent.ended[mark], "after_end"))
                 continue
             if len(agent.open) >= config.open_episodes:
                 oldest = next(iter(agent.open.values()))
                 _end(touched[place_for(agent, oldest)], "aborted", None, config)
-            state = _opened(entry, session, frame.broker_time_s, config)
+            if mark in agent.ended and silent is not None:
+                state, opened_in, reopened = _reopened(agent, silent, mark, frame.broker_time_s), None, True
+            else:
+                state = _opened(entry, session, frame.broker_time_s, config)
             agent.open[entry.header.episode] = state
             agent.abandoned, agent.progress_s = False, max(agent.progress_s, frame.broker_time_s)
+        episode_rows.append(EpisodeRows(start, stop, state.seen, "after_end"))
         place_of_episode[number] = place_for(agent, state)
         episode = touched[place_of_episode[number]]
         episode.opened_in = opened_in if episode.opened_in is None else episode.opened_in
+        episode.reopened = episode.reopened or reopened
         if number in ends:
             agent.progress_s = max(agent.progress_s, frame.broker_time_s)
             episode.navigation = ends[number].end.navigation
@@ -85,17 +105,41 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
             _end(episode, ends[number].end.outcome, ends[number].time_s, config)
     taken, places = _choose_rows(table, touched, place_of_episode)
     _note_beginnings(table, taken, places, touched)
-    _count_copies(table, taken, agent_of_episode)
+    left_out = sort_out(table, taken, places, [episode.state.seen for episode in touched], episode_rows)
+    unused = _count_unused(table, left_out, agent_of_episode, episode_rows)
     _note_times(table, taken, touched, place_of_episode, agent_of_episode)
     agents = list({id(agent): agent for agent in agent_of_episode}.values())
-    return gather(table, taken, places, touched, agents, grid)
+    return gather(table, taken, places, touched, agents, unused, grid)
 
 
 def forget_episode(agent: TrackedAgent, episode: OpenEpisode, config: ResilienceConfig) -> None:
     """Takes an ended episode out of the open ones, and remembers that it is over."""
     del agent.open[episode.key.episode]
-    if episode.key.session == agent.session:
-        agent.ended = [*agent.ended, episode.key.mark()][-config.remembered_episodes :]
+    agent.ended[episode.key.mark()] = episode.seen
+    _drop_oldest(agent.ended, config.remembered_episodes)
+
+
+def keep_silent(agent: TrackedAgent, episode: OpenEpisode, config: ResilienceConfig) -> None:
+    """Keeps an open episode as it is now, since silence is about to close it, and it may yet go on."""
+    kept: OpenEpisode = msgspec.msgpack.decode(msgspec.msgpack.encode(episode), type=OpenEpisode)
+    kept.seen = SeenSteps()  # what was seen is among the ended, and goes on there
+    agent.silent[episode.key.episode] = kept
+    _drop_oldest(agent.silent, config.silent_episodes)
+
+
+def _reopened(agent: TrackedAgent, episode: OpenEpisode, mark: int, now_s: float) -> OpenEpisode:
+    """An episode that silence had closed, and that goes on."""
+    del agent.silent[episode.key.episode]
+    episode.seen = agent.ended.pop(mark)
+    episode.revision += 1
+    episode.seen_s = now_s
+    agent.count(reopened_episodes=1)
+    return episode
+
+
+def _drop_oldest(memory: dict[Any, Any], most: int) -> None:
+    for oldest in list(itertools.islice(memory, max(len(memory) - most, 0))):
+        del memory[oldest]
 
 
 def _agent_of(state: TrackerState, entry: TableEpisode, producer: str, session: str) -> TrackedAgent:
@@ -179,12 +223,25 @@ def _rejected_start(table: StepTable, entry: TableEpisode) -> bool:
     )
 
 
-def _count_copies(table: StepTable, taken: Ints, agent_of_episode: list[TrackedAgent]) -> None:
-    """Counts the rows that are not taken, for the agents that sent them."""
-    dropped = np.ones(len(table.step), dtype=bool)
-    dropped[taken] = False
-    for number, copies in zip(*np.unique(table.episode[dropped], return_counts=True), strict=True):
-        agent_of_episode[number].count(duplicate_steps=int(copies))
+def _count_unused(
+    table: StepTable,
+    left_out: list[dict[UnusedReason, list[int]]],
+    agent_of_episode: list[TrackedAgent],
+    episode_rows: list[EpisodeRows],
+) -> list[UnusedSteps]:
+    """Counts the rows that are not taken in, for the agents that sent them, and says which they are."""
+    found: list[UnusedSteps] = []
+    for number, by_reason in enumerate(left_out):
+        entry, agent = table.episodes[number], agent_of_episode[number]
+        for reason, rows in by_reason.items():
+            agent.count(**{f"{reason}_steps": len(rows)})
+            steps = table.step[rows]
+            key = EpisodeKey(agent.agent, table.frames[entry.frame].frame.session, entry.header.episode)
+            found.append(UnusedSteps(entry.frame, key, reason, len(rows), int(steps.min()), int(steps.max())))
+            if reason == "old_session" and float(table.time_s[rows].max()) > episode_rows[number].rival_began_s:
+                # Not the late rest of a program that is gone: it has gone on after the other one had begun.
+                agent.contested_s = table.frames[entry.frame].broker_time_s
+    return found
 
 
 def _note_times(

@@ -11,7 +11,7 @@ from springback.producers.contract.frame import NavigationOutcome
 from springback.stream_processors.intake.step_table import StepTable
 from springback.stream_processors.resilience.anchor import N_SIGNALS, AnchorGrid, Bools, Floats, Ints, cycle_times
 from springback.stream_processors.resilience.columns import one_back, run_begins
-from springback.stream_processors.resilience.readings import Outcome
+from springback.stream_processors.resilience.readings import EpisodeKey, Outcome, UnusedReason
 from springback.stream_processors.resilience.tracking.tracker_state import OpenEpisode, TrackedAgent
 
 
@@ -19,8 +19,8 @@ from springback.stream_processors.resilience.tracking.tracker_state import OpenE
 class TouchedEpisode:
     """An open episode that a batch touches, and how it ends in this batch, if it does.
 
-    `opened_in` is the frame that it begins in, None if it began before this batch. `ended_s` is None where nobody said
-    when: its last step's time stands for it.
+    `opened_in` is the frame that it begins in, None if it began before this batch; `reopened` says that it goes on in
+    this batch after silence had closed it. `ended_s` is None where nobody said when: its last step's time stands then.
     """
 
     agent: TrackedAgent
@@ -30,11 +30,39 @@ class TouchedEpisode:
     navigation: NavigationOutcome | None = None
     realised_magnitude: float | None = None
     opened_in: int | None = None
+    reopened: bool = False
 
     @property
     def ended(self) -> bool:
         """Whether its end was seen in this batch: an aborted episode just stops."""
         return self.outcome not in (None, "aborted")
+
+
+_WHAT_HAPPENED: dict[UnusedReason, str] = {
+    "duplicate": "came before",
+    "overtaken": "came after a later step of it: send the frames of one producer in order, under one key",
+    "after_end": "came after its end: give what is run again an episode id of its own",
+    "old_session": "came after another session of this agent had begun: give two programs two names, if there are two",
+    "session_again": "came before with other content: give every start of a program a session id of its own",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedSteps:
+    """Valid steps of one episode in one frame that are not taken in, for one reason: so many, between these numbers."""
+
+    frame: int
+    key: EpisodeKey
+    reason: UnusedReason
+    steps: int
+    lowest: int
+    highest: int
+
+    @property
+    def detail(self) -> str:
+        """What happened, in words, and what to do about it."""
+        numbers = f"step {self.lowest}" if self.lowest == self.highest else f"steps {self.lowest} to {self.highest}"
+        return f"{numbers} of episode {self.key.episode!r} of {self.key.agent!r} {_WHAT_HAPPENED[self.reason]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +74,7 @@ class Batch:
     Attributes:
         episodes: the episodes touched, those without a row too.
         agents: the agents named in the frames.
+        unused: the valid rows that were not admitted.
         families: the names of the families; `family_of` is each episode's position in them (k,).
         mode_names: what the codes in `mode` stand for.
         grid: the bins of the anchors.
@@ -61,6 +90,7 @@ class Batch:
 
     episodes: list[TouchedEpisode]
     agents: list[TrackedAgent]
+    unused: list[UnusedSteps]
     families: list[str]
     family_of: Ints
     mode_names: list[str]
@@ -117,6 +147,7 @@ def gather(
     places: Ints,
     episodes: list[TouchedEpisode],
     agents: list[TrackedAgent],
+    unused: list[UnusedSteps],
     grid: AnchorGrid,
 ) -> Batch:
     """Gathers the rows taken out of the table, and works out what stood before each.
@@ -127,6 +158,7 @@ def gather(
         places: the position of each one's episode in `episodes`, rising (n,).
         episodes: the episodes touched.
         agents: the agents named in the frames.
+        unused: the valid rows that are not taken.
         grid: the bins of the anchors.
     """
     begins = np.flatnonzero(run_begins(places))
@@ -166,6 +198,7 @@ def gather(
     return Batch(
         episodes=episodes,
         agents=agents,
+        unused=unused,
         families=list(number),
         family_of=np.array([number[state.traits.family] for state in states], dtype=np.int64),
         mode_names=table.mode_names,

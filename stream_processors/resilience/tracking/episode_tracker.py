@@ -31,8 +31,8 @@ from springback.stream_processors.resilience.rebound.rebound_window import Windo
 from springback.stream_processors.resilience.rebound.recovery_cost import Tally
 from springback.stream_processors.resilience.stability.policy_stability import advance_stability
 from springback.stream_processors.resilience.stability.value_function import AnchorValues, ValueModel
-from springback.stream_processors.resilience.tracking.admission import admit_rows, forget_episode
-from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode
+from springback.stream_processors.resilience.tracking.admission import admit_rows, forget_episode, keep_silent
+from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode, UnusedSteps
 from springback.stream_processors.resilience.tracking.episode_learning import contribution, learn
 from springback.stream_processors.resilience.tracking.scoring import ScoredBatch, score
 from springback.stream_processors.resilience.tracking.tracker_state import (
@@ -52,6 +52,7 @@ class TrackerOutputs:
     summaries: list[EpisodeSummary] = field(default_factory=list)
     statuses: list[AgentStatus] = field(default_factory=list)
     contributions: list[EpisodeContribution] = field(default_factory=list)
+    unused: list[UnusedSteps] = field(default_factory=list)
 
 
 class EpisodeTracker:
@@ -77,7 +78,8 @@ class EpisodeTracker:
         batch = admit_rows(table, list(states), self.config, baseline.grid)
         scored = score(batch, baseline, self.config)
         outputs = TrackerOutputs(
-            [episode_begun(episode.state) for episode in batch.episodes if episode.opened_in is not None]
+            [episode_begun(e.state) for e in batch.episodes if e.opened_in is not None or e.reopened],
+            unused=batch.unused,
         )
         events = self._walk(scored, baseline)
         learn(batch, events, self.config)
@@ -95,6 +97,7 @@ class EpisodeTracker:
     def close_idle(self, state: TrackerState, now_s: float) -> TrackerOutputs:
         """Closes the episodes that have been silent for longer than the idle timeout, and reports what has changed.
 
+        They are kept as they are, and go on if steps or an end of them come later: what was delivered late is not lost.
         Agents that have been silent for much longer are forgotten, so that the state stays as large as the fleet.
 
         Args:
@@ -105,6 +108,7 @@ class EpisodeTracker:
         for agent in list(state.agents.values()):
             for episode in list(agent.open.values()):
                 if now_s - episode.seen_s > self.config.idle_timeout_s:
+                    keep_silent(agent, episode, self.config)
                     forget_episode(agent, episode, self.config)
                     agent.changed, agent.abandoned = True, not agent.open
                     self._finish(TouchedEpisode(agent, episode, "aborted"), outputs)
@@ -287,6 +291,7 @@ def window_reading(
         recovery_cost=tally.cost(),
         costs=tally.channel_costs(),
         provisional=provisional,
+        revision=episode.revision,
     )
 
 
@@ -331,12 +336,13 @@ def episode_summary(
         beta_step=None if outcome == "aborted" else episode.stability.beta_step(),
         navigation=None if navigation is None else NavigationReading.of(navigation),
         realised_magnitude=realised_magnitude,
+        revision=episode.revision,
     )
 
 
 def episode_begun(episode: OpenEpisode) -> EpisodeBegun:
     """That the episode has begun, at the broker's time of its first frame."""
-    return EpisodeBegun(key=episode.key, traits=episode.traits, time_s=episode.seen_s)
+    return EpisodeBegun(key=episode.key, traits=episode.traits, time_s=episode.seen_s, revision=episode.revision)
 
 
 def agent_status(agent: TrackedAgent) -> AgentStatus:
@@ -353,6 +359,7 @@ def agent_status(agent: TrackedAgent) -> AgentStatus:
         step_s=agent.step_s,
         progress_s=agent.progress_s,
         abandoned=agent.abandoned,
+        contested_s=agent.contested_s,
     )
 
 
@@ -370,4 +377,5 @@ def _episode_status(episode: OpenEpisode) -> EpisodeStatus:
         intensity_by_channel=episode.intensity[1:] if episode.intensity else None,
         window=episode.open_window(),
         beta_step=episode.stability.beta_step(),
+        revision=episode.revision,
     )

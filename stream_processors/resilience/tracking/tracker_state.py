@@ -2,6 +2,7 @@
 
 import msgspec
 
+from springback.producers.contract.columns import LARGEST_INTEGER
 from springback.stream_processors.resilience.baseline.stage_baseline import CellKey
 from springback.stream_processors.resilience.readings import (
     AgentCounts,
@@ -13,9 +14,11 @@ from springback.stream_processors.resilience.readings import (
 from springback.stream_processors.resilience.rebound.rebound_window import DetectorState, UninterruptedSums
 from springback.stream_processors.resilience.rebound.recovery_cost import Tally
 from springback.stream_processors.resilience.stability.stability_state import ReturnTraces, StabilityState
+from springback.stream_processors.resilience.tracking.seen_steps import SeenSteps
 
-TRACKER_SCHEMA_VERSION = 2
-"""2: gaps, interruptions, unseen beginnings, references behind the bounds. Version 1 is read as having none of them."""
+TRACKER_SCHEMA_VERSION = 3
+"""2: gaps, interruptions, unseen beginnings, references behind the bounds. Version 1 is read as having none of them.
+3: the steps that were seen of each episode, and episodes that silence has closed (see `state_of_version_2`)."""
 
 
 class EpisodeCosts(msgspec.Struct):
@@ -75,7 +78,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     `joined` says that its beginning was not seen, `gap` that there is a stretch in it which was not (see
     `WindowConfig.gap_steps`). `provisional` says that a window's alarm was raised while the family was learning;
     `bound_references` is how many references stood behind its bounds at the episode's last batch. `extended` is what
-    its end says.
+    its end says. `revision` counts how often it has gone on after silence had closed it.
     """
 
     key: EpisodeKey
@@ -85,6 +88,8 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     last_time_s: float
     last_clocked: bool = False
     last_step: int = -1
+    seen: SeenSteps = msgspec.field(default_factory=SeenSteps)
+    revision: int = 0
     progress: float = 0.0
     highest_progress: float = 0.0
     propositions: float = 0.0
@@ -124,9 +129,10 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
 class TrackedAgent(msgspec.Struct, kw_only=True):
     """One agent: its session, its open episodes, and what is needed to recognise old copies.
 
-    `ended` holds hashes of the current session's ended episodes, oldest first. `reported_s` is the broker's time of
-    the last status; `changed` says that there is something newer to report. `step_s`, `progress_s` and `abandoned` are
-    those of `AgentStatus`.
+    `ended` holds what was seen of ended episodes by a hash of their key, oldest first. `silent` holds those that
+    silence has closed, as they were before that, since they may go on. `began_s` is when the session began, by its own
+    clock where it has one. `reported_s` is the broker's time of the last status; `changed` says that there is something
+    newer to report. `step_s`, `progress_s`, `abandoned` and `contested_s` are those of `AgentStatus`.
     """
 
     agent: str
@@ -134,7 +140,9 @@ class TrackedAgent(msgspec.Struct, kw_only=True):
     session: str
     closed_sessions: list[str] = msgspec.field(default_factory=list)
     open: dict[str, OpenEpisode] = msgspec.field(default_factory=dict)
-    ended: list[int] = msgspec.field(default_factory=list)
+    ended: dict[int, SeenSteps] = msgspec.field(default_factory=dict)
+    silent: dict[str, OpenEpisode] = msgspec.field(default_factory=dict)
+    began_s: float = 0.0
     counts: AgentCounts = AgentCounts()
     clock_skew_s: float | None = None
     seen_s: float = 0.0
@@ -142,6 +150,7 @@ class TrackedAgent(msgspec.Struct, kw_only=True):
     step_s: float = 0.0
     progress_s: float = 0.0
     abandoned: bool = False
+    contested_s: float | None = None
     reported_s: float = 0.0
     changed: bool = False
 
@@ -157,3 +166,17 @@ class TrackerState(msgspec.Struct, kw_only=True):
 
     agents: dict[str, TrackedAgent] = msgspec.field(default_factory=dict)
     schema_version: int = TRACKER_SCHEMA_VERSION
+
+
+def state_of_version_2(data: bytes) -> TrackerState:
+    """The state of versions 1 and 2, which knew nothing of an episode's steps but the last one.
+
+    What comes of an ended episode counts as a copy, as it did then; of an open one so do the steps up to its last.
+    """
+    plain = msgspec.msgpack.decode(data)
+    for agent in plain["agents"].values():
+        agent["ended"] = {mark: SeenSteps(last_step=LARGEST_INTEGER) for mark in agent["ended"]}
+        for episode in agent["open"].values():
+            episode["seen"] = SeenSteps(last_step=episode["last_step"])
+    plain["schema_version"] = TRACKER_SCHEMA_VERSION
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(plain), type=TrackerState)

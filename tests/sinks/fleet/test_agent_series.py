@@ -98,7 +98,16 @@ def test_the_rest_together_tell_the_worst_and_how_many_are_in_which_state(
     assert page.series("agent_channel_intensity")["other", "cognitive"] == 3
     assert page.agents("agent_window_departed_timestamp_seconds") == {"other": 100}
     others = {state: value for (agent, state), value in page.series("agent_state").items() if agent == "other"}
-    assert others == {"calm": 1, "rebound": 1, "stalled": 0, "stale": 0, "silent": 0, "ended": 1, "unknown": 0}
+    assert others == {
+        "calm": 1,
+        "rebound": 1,
+        "stalled": 0,
+        "stale": 0,
+        "silent": 0,
+        "contested": 0,
+        "ended": 1,
+        "unknown": 0,
+    }
     assert page.counts() == {"calm": 2, "rebound": 1, "ended": 1}
     assert {agent for agent, *_ in page.series("agent_info")} == {"robot-0"}
 

@@ -25,6 +25,8 @@ def activity(**fields: Any) -> AgentActivity:
         (1060.0, {"step_s": 999.5}, "stale"),
         (1060.0, {"step_s": 1000.0}, "calm"),
         (1010.0, {"in_rebound": True}, "rebound"),
+        (1060.0, {"contested_s": 1000.0}, "contested"),
+        (1060.0, {"contested_s": 999.5}, "calm"),
         (1010.0, {"progress_s": 709.5}, "stalled"),
         (1010.0, {"progress_s": 710.0}, "calm"),
         (1010.0, {"scored": False}, "unknown"),
@@ -37,11 +39,13 @@ def test_each_state_by_its_own_condition(now_s: float, fields: dict[str, Any], e
 
 def test_where_several_hold_the_first_of_the_order_is_it() -> None:
     everything = activity(seen_s=0.0, step_s=0.0, progress_s=0.0, running=False, in_rebound=True, scored=False)
+    everything.contested_s = 1000.0
     steps: list[tuple[dict[str, Any], AgentStateName]] = [
         ({}, "ended"),
         ({"running": True}, "silent"),
         ({"seen_s": 1000.0}, "stale"),
-        ({"step_s": 1000.0}, "rebound"),
+        ({"step_s": 1000.0}, "contested"),
+        ({"contested_s": 0.0}, "rebound"),
         ({"in_rebound": False}, "stalled"),
         ({"progress_s": 1000.0}, "unknown"),
         ({"scored": True}, "calm"),

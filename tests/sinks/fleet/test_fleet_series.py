@@ -336,3 +336,21 @@ def test_interruptions_gaps_and_episodes_that_were_joined_are_counted(summary: M
     )
     assert page("interruptions_total", **GROUP) == 3
     assert page("episodes_with_gap_total", **GROUP) == page("episodes_joined_total", **GROUP) == 1
+
+
+def test_an_episode_that_goes_on_after_a_silence_is_taken_off_the_aborted_ones(begun: Make, summary: Make) -> None:
+    page = Page().after(begun(), summary(outcome="aborted"), begun(revision=1), summary(revision=1))
+    assert page("episodes_begun_total", **CALM) == 1
+    assert page("episodes_total", **CALM, outcome="aborted") == page("episodes_reopened_total", **CALM) == 1
+    assert page("episodes_total", **CALM, outcome="success") == 1
+    page.after(begun(), summary(outcome="aborted"), begun(revision=1), summary(revision=1))
+    assert page("episodes_total", **CALM, outcome="success") == page("episodes_reopened_total", **CALM) == 1
+
+
+def test_steps_that_are_not_taken_in_are_counted_by_why(status: Make) -> None:
+    counts = AgentCounts(steps=9, overtaken_steps=1, after_end_steps=2, old_session_steps=3, session_again_steps=4)
+    page = Page().after(status(counts=counts), status(seen_s=1001.0, counts=counts))
+    found = {
+        why: page("late_steps_total", why=why) for why in ("overtaken", "after_end", "old_session", "session_again")
+    }
+    assert found == {"overtaken": 1, "after_end": 2, "old_session": 3, "session_again": 4}

@@ -104,3 +104,48 @@ def test_dead_letters_count_once_by_a_bounded_number_of_reasons() -> None:
     letters = [("nan", b"1"), ("nan", b"1"), ("late", b"2"), ("odd", b"3")]
     assert [state.take_dead_letter(DeadLetter(*letter)) for letter in letters] == ["nan", None, "other", "other"]
     assert state.dead_letters == {"nan": 1, "other": 2}
+
+
+def test_an_episode_that_goes_on_after_a_silence_is_one_episode_with_its_outcome_corrected(
+    window: Make, begun: Make, summary: Make, status: Make, running: Make
+) -> None:
+    state = fleet()
+    state.take(begun(), NOW_S)
+    state.take(window(state="open"), NOW_S)
+    state.take(window(state="censored"), NOW_S)
+    assert isinstance(state.take(summary(outcome="aborted", steps=8), NOW_S), EndNews)
+    # The status may come before what says that the episode goes on.
+    told = state.take(status(seen_s=1001.0, episodes=(running(steps=12, revision=1),)), NOW_S)
+    assert isinstance(told, StatusNews)
+    assert [steps.steps for steps in told.steps] == [4]
+    assert state.take(begun(revision=1), NOW_S) == BegunNews(begun().traits, goes_on=True)
+    assert isinstance(state.take(window(revision=1), NOW_S), WindowNews)
+    end = state.take(summary(steps=20, revision=1), NOW_S)
+    assert isinstance(end, EndNews)
+    assert (end.begins, end.corrects, end.steps.steps, end.summary.outcome) == (False, False, 8, "success")
+    for repeated in (begun(), begun(revision=1), summary(outcome="aborted"), summary(revision=1), window(revision=1)):
+        assert state.take(repeated, NOW_S) is None
+
+
+def test_an_end_corrects_another_where_what_came_between_was_lost(summary: Make) -> None:
+    state = fleet()
+    state.take(summary(outcome="aborted", steps=8), NOW_S)
+    end = state.take(summary(steps=20, revision=1), NOW_S)
+    assert isinstance(end, EndNews)
+    assert (end.begins, end.corrects, end.steps.steps) == (False, True, 12)
+
+
+def test_two_producers_that_take_turns_under_one_name_contest_it(status: Make, running: Make) -> None:
+    state = fleet()
+
+    def told(producer: str, seen_s: float, step_s: float) -> str:
+        reading = status(producer=producer, seen_s=seen_s, step_s=step_s, progress_s=seen_s, episodes=(running(),))
+        news = state.take(reading, NOW_S)
+        assert isinstance(news, StatusNews)
+        return state.state_of(news.agent, seen_s)
+
+    assert told("one", 1000.0, 1000.0) != "contested"
+    assert told("two", 1001.0, 1001.0) != "contested"  # a program that calls itself by another name at each start
+    assert told("one", 1002.0, 1000.0) != "contested"  # the end of what it left open, and nothing new
+    assert told("two", 1003.0, 1003.0) == told("one", 1004.0, 1004.0) == "contested"
+    assert told("one", 1064.5, 1064.5) != "contested"

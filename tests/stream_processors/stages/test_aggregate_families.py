@@ -165,7 +165,7 @@ def test_a_state_of_version_1_is_brought_over() -> None:
     before = gzip.decompress((DATA / "families_state.v1.msgpack.gz").read_bytes())
     reducer = AggregateFamilies(CONFIG)
     state = reducer.decode(before)
-    assert state.schema_version == 2
+    assert state.schema_version == 3
     family = state.families["family-0"]
     counts = {key: (g.episodes, g.censored, g.violations, g.success.total) for key, g in family.groups.items()}
     assert counts == {

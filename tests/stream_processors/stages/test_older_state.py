@@ -1,6 +1,7 @@
 """State and baselines that an older springback has stored: read where they can be, and what is done with them told."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,22 @@ CONFIG = ResilienceConfig()
 NEW_IN_2 = ("joined", "gap", "interruptions", "provisional", "bound_references")
 
 
+def as_version_2(state: Any) -> dict[str, Any]:
+    """The tracker's state as it was stored before it knew which steps it had seen, and what silence had closed."""
+    plain: dict[str, Any] = msgspec.msgpack.decode(msgspec.msgpack.encode(state))
+    plain["schema_version"] = 2
+    for agent in plain["agents"].values():
+        agent["ended"] = list(agent["ended"])
+        for name in ("silent", "began_s", "contested_s"):
+            del agent[name]
+        for episode in agent["open"].values():
+            del episode["seen"], episode["revision"]
+    return plain
+
+
 def as_version_1(state: Any) -> dict[str, Any]:
     """The tracker's state as it was stored before there were gaps, interruptions and learning families."""
-    plain: dict[str, Any] = msgspec.msgpack.decode(msgspec.msgpack.encode(state))
+    plain = as_version_2(state)
     plain["schema_version"] = 1
     for agent in plain["agents"].values():
         for episode in agent["open"].values():
@@ -46,7 +60,8 @@ def as_version_1(state: Any) -> dict[str, Any]:
     return plain
 
 
-def test_an_open_window_of_version_1_goes_on() -> None:
+@pytest.mark.parametrize("older", [as_version_1, as_version_2])
+def test_an_open_window_of_an_older_version_goes_on(older: Callable[[Any], dict[str, Any]]) -> None:
     baseline = ready(nominal_baseline(CONFIG), CONFIG)
     rows = nominal_rows(0, 20)
     for row in rows[8:12]:
@@ -55,12 +70,22 @@ def test_an_open_window_of_version_1_goes_on() -> None:
     whole, _ = run_tracker(frames, CONFIG, baseline)
     _, state = run_tracker(frames[:1], CONFIG, baseline)
     stage = TrackSteps(CONFIG, lambda: baseline)
-    restored = stage.decode(msgspec.msgpack.encode(as_version_1(state)))
-    assert restored.schema_version == TRACKER_SCHEMA_VERSION == 2
+    restored = stage.decode(msgspec.msgpack.encode(older(state)))
+    assert restored.schema_version == TRACKER_SCHEMA_VERSION == 3
     rest, _ = run_tracker(frames[1:], CONFIG, baseline, state=restored, arrivals=[START_S + 1])
-    # Nothing says whether the alarm was provisional; the episode's end, under six references, is.
-    assert [w.provisional for w in rest.windows] == [False]
+    # Nothing in version 1 says whether the alarm was provisional; the episode's end, under six references, is.
+    assert [w.provisional for w in rest.windows] == [older is as_version_2]
     assert rest.summaries == whole.summaries
+
+
+def test_what_comes_again_of_episodes_of_version_2_are_copies() -> None:
+    baseline = ready(nominal_baseline(CONFIG), CONFIG)
+    frames = [frame_of(nominal_rows(0, 20), "success"), frame_of(nominal_rows(0, 8), episode="2")]
+    _, state = run_tracker(frames, CONFIG, baseline)
+    restored = TrackSteps(CONFIG, lambda: baseline).decode(msgspec.msgpack.encode(as_version_2(state)))
+    _, state = run_tracker(frames, CONFIG, baseline, state=restored)
+    counts = state.agents["robot-7"].counts
+    assert (counts.steps, counts.duplicate_steps) == (28, 28)
 
 
 def test_what_version_1_had_learned_is_kept_without_its_sums() -> None:
@@ -79,7 +104,7 @@ def test_what_version_1_had_learned_is_kept_without_its_sums() -> None:
     assert again == restored
 
 
-@pytest.mark.parametrize("version", [0, 3])
+@pytest.mark.parametrize("version", [0, 4])
 def test_state_of_a_version_that_is_not_known_is_refused_with_what_to_do(version: int) -> None:
     data = msgspec.msgpack.encode({"schema_version": version})
     for stage in (LearnBaselines(CONFIG.baseline), TrackSteps(CONFIG, lambda: ready(StageBaseline(), CONFIG))):

@@ -383,3 +383,19 @@ def test_a_beginning_told_late_is_where_the_episode_started() -> None:
     failed = [*withstands(0.2), summary_of("long", stress=0.8, ended_s=START_S + 500)]
     (found,) = aggregate(in_order([begun_of("long", START_S + 500, stress=0.8)], failed), FIXED)
     assert (found.breaches, found.stress_state) == (1, None)
+
+
+def test_an_episode_that_silence_had_ended_and_that_went_on_counts_as_what_it_came_to() -> None:
+    aborted = summary_of(episode="1", outcome="aborted")
+    corrected = summary_of(episode="1", outcome="success")
+    corrected = msgspec.structs.replace(corrected, revision=1)
+    goes_on = msgspec.structs.replace(begun_of(episode="1"), revision=1)
+    for events in ([begun_of(episode="1"), aborted, goes_on, corrected], [begun_of(episode="1"), aborted, corrected]):
+        aggregator, state = FamilyAggregator(FIXED), FamilyState()
+        seen = []
+        for event in [*events, *events]:
+            aggregator.take(state, event, START_S)
+            seen.append([(g.episodes, g.censored, g.active) for g in state.groups.values()])
+        assert seen[1] == [(0, 1, 0)]
+        assert seen[2] == ([(0, 0, 1)] if len(events) == 4 else [(1, 0, 0)])
+        assert seen[-1] == [(1, 0, 0)]

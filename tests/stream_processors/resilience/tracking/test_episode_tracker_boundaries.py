@@ -162,7 +162,8 @@ def test_a_frame_of_an_old_session_is_dropped_and_counted(baseline: Materialised
         outputs, state = run_tracker(frames, CONFIG, baseline, batches)
         assert [s.outcome for s in outputs.summaries] == ["aborted"]
         assert only_episode(state).last_step == 5
-        assert state.agents["robot-7"].counts.duplicate_steps == 4
+        counts = state.agents["robot-7"].counts
+        assert (counts.steps, counts.duplicate_steps, counts.old_session_steps) == (11, 0, 4)
         assert state.agents["robot-7"].session == "reboot"
 
 
@@ -171,7 +172,7 @@ def test_a_reordered_frame_is_dropped_and_its_steps_are_missing(baseline: Materi
     for batches in ([1] * 3, [3], [1, 2]):
         _, state = run_tracker(frames, CONFIG, baseline, batches)
         counts = state.agents["robot-7"].counts
-        assert (counts.steps, counts.duplicate_steps, counts.missing_steps) == (8, 4, 4)
+        assert (counts.steps, counts.duplicate_steps, counts.overtaken_steps, counts.missing_steps) == (8, 0, 4, 4)
 
 
 def test_a_repeated_step_inside_a_frame_is_dropped(baseline: MaterialisedBaseline) -> None:
@@ -187,7 +188,7 @@ def test_rows_after_the_end_are_dropped(baseline: MaterialisedBaseline) -> None:
         outputs, state = run_tracker(frames, CONFIG, baseline, batches)
         assert [(s.outcome, s.steps) for s in outputs.summaries] == [("success", 20)]
         assert state.agents["robot-7"].open == {}
-        assert state.agents["robot-7"].counts.duplicate_steps == 2
+        assert state.agents["robot-7"].counts.after_end_steps == 2
 
 
 def test_an_end_without_any_row_is_an_episode_without_steps(baseline: MaterialisedBaseline) -> None:
@@ -254,7 +255,7 @@ def test_one_episode_more_than_may_be_open_aborts_the_oldest(baseline: Materiali
         outputs, state = run_tracker(frames, config, baseline, batches)
         assert [(s.key.episode, s.outcome, s.steps) for s in outputs.summaries] == [("1", "aborted", 3)]
         assert {name: episode.steps for name, episode in state.agents["robot-7"].open.items()} == {"2": 6, "3": 3}
-        assert state.agents["robot-7"].counts.duplicate_steps == 3
+        assert state.agents["robot-7"].counts.after_end_steps == 3
 
 
 def test_a_baseline_that_changes_in_mid_episode_loses_no_cycles() -> None:

@@ -61,14 +61,6 @@ def test_an_agent_whose_episode_is_open_is_closed_and_reported_before_it_is_forg
     assert state == TrackerState()
 
 
-def test_what_comes_after_an_idle_close_is_dropped(baseline: MaterialisedBaseline) -> None:
-    _, state = run_tracker([frame_of(nominal_rows(0, 8))], CONFIG, baseline)
-    EpisodeTracker(CONFIG).close_idle(state, START_S + 1e3)
-    outputs, state = run_tracker([frame_of(nominal_rows(8, 20), "success")], CONFIG, baseline, state=state)
-    assert outputs.summaries == []
-    assert state.agents["robot-7"].counts.duplicate_steps == 12
-
-
 def test_a_link_that_repeats_its_last_frame_for_ever_is_silence(baseline: MaterialisedBaseline) -> None:
     frames = [frame_of(nominal_rows(0, 8)), *[frame_of(nominal_rows(4, 8))] * 5]
     arrivals = [START_S + 100 * i for i in range(6)]
