@@ -33,7 +33,7 @@ class SeenSteps(msgspec.Struct, array_like=True):
         first_content, last_content: a checksum of what each said.
         last_time_s: the largest time among them by the producer's own clock, in seconds UTC epoch; 0 without one.
         skipped: the stretches that never came, each with both ends.
-        again: whether the first step has come again with other content.
+        again: whether the first step has come again, with other content or after all others.
     """
 
     first_step: int = -1
@@ -73,13 +73,15 @@ class SeenSteps(msgspec.Struct, array_like=True):
                 parts = ((low, step - 1), (step + 1, high))
                 self.skipped[place : place + 1] = [part for part in parts if part[0] <= part[1]]
                 return "overtaken"
-        if step == self.first_step:
-            self.again = content != self.first_content
-            return "session_again" if self.again else "duplicate"
-        if step == self.last_step and self.first_step >= 0:
-            # A link that repeats its last frame may stamp it anew: what it says is what counts.
-            return "duplicate" if content == self.last_content else "session_again"
         fresh = time_s is None or time_s > self.last_time_s
+        if step == self.first_step:
+            # The time of the first step alone tells a run from its repetition; one step may be a frozen link's.
+            timed_anew = time_s is not None and fresh and step < self.last_step
+            self.again = content != self.first_content or timed_anew
+            return "session_again" if self.again else "duplicate"
+        if step == self.last_step and self.first_step >= 0 and content != self.last_content:
+            # A link that repeats its last frame may stamp it anew: what it says is what counts.
+            return "session_again"
         return "session_again" if self.again and fresh else "duplicate"
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +58,16 @@ def dead(outputs: list[Output]) -> list[tuple[str, bytes]]:
     return [(dict(o.headers)["reason"].decode(), o.value or b"") for o in outputs if o.topic == DEAD_LETTER]
 
 
+def frame_numbers(frame: StepFrame, name: str) -> np.ndarray:
+    column = frame.steps[name]
+    assert isinstance(column, np.ndarray)
+    return column
+
+
+def changed_in(frame: StepFrame, name: str, column: np.ndarray) -> StepFrame:
+    return msgspec.structs.replace(frame, steps=frame.steps | {name: column})
+
+
 def spoilt(frames: list[StepFrame], data: st.DataObject) -> list[StepFrame]:
     """The frames shuffled a little, some of them lost, repeated, cut in two, of another session or with a bad row."""
     changed: list[StepFrame] = []
@@ -67,12 +78,12 @@ def spoilt(frames: list[StepFrame], data: st.DataObject) -> list[StepFrame]:
         if what == "session":
             frame = msgspec.structs.replace(frame, session=data.draw(st.sampled_from(["boot", "reboot", "third"])))
         if what == "again" and frame.n_steps:
-            frame = msgspec.structs.replace(frame, steps=frame.steps | {"travel": frame.steps["travel"] + 1.0})
+            frame = changed_in(frame, "travel", frame_numbers(frame, "travel") + 1.0)
             changed.append(frame)
         if what == "bad" and frame.n_steps:
-            progress = frame.steps["progress"].copy()
+            progress = frame_numbers(frame, "progress").copy()
             progress[0] = 7.0
-            frame = msgspec.structs.replace(frame, steps=frame.steps | {"progress": progress})
+            frame = changed_in(frame, "progress", progress)
         changed += [frame] * (2 if what == "twice" else 1)
     for _ in range(data.draw(st.integers(0, 6))):
         if changed:

@@ -390,7 +390,9 @@ def test_an_episode_that_silence_had_ended_and_that_went_on_counts_as_what_it_ca
     corrected = summary_of(episode="1", outcome="success")
     corrected = msgspec.structs.replace(corrected, revision=1)
     goes_on = msgspec.structs.replace(begun_of(episode="1"), revision=1)
-    for events in ([begun_of(episode="1"), aborted, goes_on, corrected], [begun_of(episode="1"), aborted, corrected]):
+    short: list[FamilyEvent] = [begun_of(episode="1"), aborted, corrected]
+    long: list[FamilyEvent] = [begun_of(episode="1"), aborted, goes_on, corrected]
+    for events in (long, short):
         aggregator, state = FamilyAggregator(FIXED), FamilyState()
         seen = []
         for event in [*events, *events]:

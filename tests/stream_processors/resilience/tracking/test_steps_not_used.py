@@ -16,9 +16,9 @@ def told(outputs: TrackerOutputs) -> list[tuple[str, str, int, int, int]]:
     return [(u.reason, u.key.session, u.steps, u.lowest, u.highest) for u in outputs.unused]
 
 
-def run_again(rows: list[Row], later_s: float = 3600.0) -> list[Row]:
-    """The same step numbers at a later time, with a little more effort."""
-    return [{**row, "time_s": row["time_s"] + later_s, "travel": row["travel"] + 0.01} for row in rows]
+def run_again(rows: list[Row], more_travel: float = 0.01) -> list[Row]:
+    """The same step numbers an hour later, with a little more effort."""
+    return [{**row, "time_s": row["time_s"] + 3600.0, "travel": row["travel"] + more_travel} for row in rows]
 
 
 @pytest.mark.parametrize("batches", [[1] * 9, [9], [2, 3, 4]])
@@ -50,10 +50,12 @@ def test_of_many_stretches_that_are_missing_the_oldest_are_forgotten() -> None:
     assert state.agents["robot-7"].counts.steps == 101
 
 
+@pytest.mark.parametrize("more_travel", [0.0, 0.01])
 @pytest.mark.parametrize("batches", [[1] * 6, [6], [2, 2, 2]])
-def test_a_session_that_comes_again_with_other_content_is_not_a_copy(batches: list[int]) -> None:
+def test_a_session_that_comes_again_with_other_content_is_not_a_copy(batches: list[int], more_travel: float) -> None:
+    # A simulation that is started again may say the same, but at another time.
     first = [frame_of(nominal_rows(0, 12)), frame_of(nominal_rows(12, 20), "success")]
-    second = run_again(nominal_rows(0, 24))
+    second = run_again(nominal_rows(0, 24), more_travel)
     frames = [*first, frame_of(second[:12]), frame_of(second[12:], "success"), *first]
     outputs, state = run_tracker(frames, CONFIG, BASELINE, batches)
     assert told(outputs) == [
