@@ -77,6 +77,22 @@ class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     contribution_memory: int = 4096
     largest_family: int = 2048
 
+    def __post_init__(self) -> None:
+        """Checks that a family can ever learn enough: one that cannot is in no alert, for good."""
+        if not 0 < self.calibration_rank < 1:
+            message = f"calibration_rank is {self.calibration_rank}, expected a share between 0 and 1"
+            raise ValueError(message)
+        if not 0 <= self.calibration_share < 1:
+            message = f"calibration_share is {self.calibration_share}, expected a share from 0 to below 1"
+            raise ValueError(message)
+        for name, least in (("calibration_episodes", 1), ("learning_references", 0)):
+            if not least <= getattr(self, name) <= self.calibration_memory:
+                message = (
+                    f"{name} is {getattr(self, name)}, expected {least} to {self.calibration_memory} "
+                    f"(calibration_memory): no more references can stand behind a family's bounds"
+                )
+                raise ValueError(message)
+
 
 class LargestSums(msgspec.Struct, frozen=True, array_like=True):
     """The largest value that each detector's sum reached in one reference episode, run through without a stop.

@@ -1,6 +1,7 @@
 """What a baseline learns from contributions: each once, in any order, and nothing while frozen."""
 
 from itertools import permutations
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -95,13 +96,30 @@ def test_a_family_does_not_grow_beyond_its_bound() -> None:
 
 
 def test_only_the_latest_largest_sums_are_kept() -> None:
-    config = BaselineConfig(calibration_memory=2)
+    config = BaselineConfig(calibration_memory=2, calibration_episodes=2, learning_references=2)
     baseline = StageBaseline()
     for seed in range(3):
         baseline.add(contribution(seed, largest=LargestSums(float(seed), 0.0, 3)), config)
     baseline.add(contribution(3), config)  # one without
     family = baseline.families["f"]
     assert (family.references, [sums.effort for sums in family.largest]) == (4, [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        # A family would be learning for ever, and in no alert, without a word.
+        ({"learning_references": 1025}, "learning_references is 1025, expected 0 to 1024 .calibration_memory."),
+        ({"calibration_memory": 19}, "learning_references is 20, expected 0 to 19 .calibration_memory."),
+        ({"calibration_memory": 9}, "calibration_episodes is 10, expected 1 to 9 .calibration_memory."),
+        ({"calibration_episodes": 0}, "calibration_episodes is 0, expected 1 to 1024"),
+        ({"calibration_share": 1.0}, "calibration_share is 1.0, expected a share from 0 to below 1"),
+        ({"calibration_rank": 1.0}, "calibration_rank is 1.0, expected a share between 0 and 1"),
+    ],
+)
+def test_settings_by_which_no_family_could_learn_enough_are_refused(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        BaselineConfig(**fields)
 
 
 @pytest.mark.parametrize("n", [10, 11, 19, 20, 21, 40, 41, 45])
