@@ -136,9 +136,11 @@ class LeftOut:
 
     def __call__(self, part: "UnreadablePart") -> None:
         """Shows the part, unless many have been shown already."""
+        from springback.producers.mapping.assembler import NOTED
+
         self.count += 1
         if self.count <= _MOST_SHOWN:
-            self._tell(f"left out  {part}")
+            self._tell(f"{'noted   ' if part.reason in NOTED else 'left out'}  {part}")
 
     def finish(self) -> None:
         """Says how many were not shown, if any."""

@@ -275,6 +275,10 @@ class AgentEpisodes:
             self._count("id_again", f"{self.agent}: a second episode {episode_id!r} came; it is called {name!r}")
         self._episodes += 1
         self._remember_id(str(episode_id))
+        joined = self._mapping.episode.joined
+        if joined is not None and joined.holds(self._board):
+            self._count("joined", f"{self.agent}: the beginning of episode {name!r} was not seen: it teaches nothing")
+            episode = episode._replace(next_step=1)  # an episode whose first step is not 0 is no reference
         return episode._replace(header=header, id=episode_id)
 
     def _remember_id(self, episode_id: str) -> None:

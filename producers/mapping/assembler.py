@@ -34,6 +34,8 @@ from springback.producers.mapping.signal_mapping import SignalMapping, TimedMess
 from springback.producers.mapping.values import number_of, plain_text, seconds_of, text_of
 
 MOST_AGENTS: Final = 1000
+NOTED: Final = frozenset({"id_again", "extended", "reopened", "joined", "progress_started_again"})
+"""Reasons by which something is counted that was used all the same."""
 
 
 class SessionClosed(NamedTuple):
@@ -56,8 +58,7 @@ class AssemblyReport:
         messages, steps, ends, sessions: how many.
         left_out: what was not used, by reason: not_mapped, no_agent, too_many_agents, retained, repeated,
             no_header_time, clock_reset, missing_field, unusable_value, no_progress, unusable_header, unusable_outcome,
-            after_end, no_name, no_divisor, unknown; and what was used but is worth a look: id_again, extended,
-            reopened, progress_started_again.
+            after_end, no_name, no_divisor, unknown; and what was used but is worth a look (`NOTED`).
         by_key: the same, by reason and key of the mapping.
         examples: the first of each in `by_key`, in words.
     """

@@ -205,6 +205,14 @@ class Conditions:
         when = parts[0] if len(parts) == 1 else Together(parts, every=True) if parts else None
         return Guard(when, self._one(section, "unless", topic) if "unless" in section.values else None)
 
+    def optional(self, section: TomlSection, name: str) -> Condition | None:
+        """The condition under a key, or any of a list; None if not given.
+
+        Raises:
+            MappingError: it is malformed.
+        """
+        return self._one(section, name, None) if section.take(name, None) is not None else None
+
     def read(self, section: TomlSection, topic: TopicPattern | None, *, of_item: bool = False) -> Condition:
         """The condition that a table states: all that it says must hold.
 

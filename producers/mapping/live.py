@@ -11,7 +11,7 @@ import msgspec
 from springback.producers.emitter.publishers import FramePublisher, OnDone
 from springback.producers.emitter.reports import ReportedEnd, ReportedStep
 from springback.producers.emitter.step_emitter import EpisodeHandle, StepEmitter, new_session
-from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport, SessionClosed
+from springback.producers.mapping.assembler import NOTED, EpisodeAssembler, MappedReport, SessionClosed
 from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
 
 log = logging.getLogger(__name__)
@@ -141,8 +141,10 @@ class MappedSteps:
         said = f"{report.messages} messages became {report.steps} steps and {report.ends} ends of episodes"
         if dropped:
             said += f"; {dropped} steps could not be delivered"
-        if report.left_out:
-            said += "; left out: " + ", ".join(f"{count} {reason}" for reason, count in report.left_out.most_common())
+        for what, noted in (("left out", False), ("noted", True)):
+            told = [(reason, count) for reason, count in report.left_out.most_common() if (reason in NOTED) == noted]
+            if told:
+                said += f"; {what}: " + ", ".join(f"{count} {reason}" for reason, count in told)
         return said
 
     def _tell(self) -> None:
@@ -150,5 +152,6 @@ class MappedSteps:
         report = self._assembler.report
         if len(report.examples) > len(self._told):
             for reason in report.examples.keys() - self._told:
-                log.warning("left out (%s): %s; further ones are only counted", reason, report.examples[reason])
+                what = "noted" if reason.partition(" of ")[0] in NOTED else "left out"
+                log.warning("%s (%s): %s; further ones are only counted", what, reason, report.examples[reason])
             self._told.update(report.examples)

@@ -29,7 +29,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from springback.producers.contract.frame import EpisodeHeader, NavigationOutcome
 from springback.producers.emitter.signal_checks import SIGNALS
 from springback.producers.errors import MappingError
-from springback.producers.mapping.conditions import Conditions
+from springback.producers.mapping.conditions import Condition, Conditions
 from springback.producers.mapping.events import EventRule, read_events
 from springback.producers.mapping.newest import Look, divisors_of
 from springback.producers.mapping.paths import FieldPath, TopicPattern
@@ -80,6 +80,7 @@ class EpisodeRule:
         id: its id; without sources, episodes are counted. When the id changes, another episode has begun.
         begin: events that begin one; without any, the first useful message does.
         end: events that end one, with its outcome.
+        joined: what shows at an episode's first step that its beginning was not seen; None for nothing.
         reopen: events that show that the one that was ended goes on, under the same id: another one of its task begins.
         gap_s: a time without a step, s, after which it ends.
         whole: whether it ends only with the recording or the session.
@@ -91,6 +92,7 @@ class EpisodeRule:
     begin: tuple[EventRule, ...]
     end: tuple[EventRule, ...]
     reopen: tuple[EventRule, ...]
+    joined: Condition | None
     gap_s: float | None
     whole: bool
     outcome: ValueRule
@@ -172,6 +174,8 @@ class SignalMapping:
                 yield from source.guard.looks()
         for event in self._events():
             yield from event.looks
+        if self.episode.joined is not None:
+            yield from self.episode.joined.looks()
 
     def _patterns(self) -> Iterator[TopicPattern | None]:
         for rule in self.value_rules():
@@ -278,6 +282,7 @@ def _episode(section: TomlSection, conditions: Conditions) -> EpisodeRule:
         begin=read_events(section, "begin", conditions),
         end=read_events(section, "end", conditions, ends=True),
         reopen=read_events(section, "reopen", conditions),
+        joined=conditions.optional(section, "joined"),
         gap_s=section.number("gap_s", None, least=1e-3),
         whole=section.flag("whole"),
         outcome=read_rule(section, "episode", "outcome", conditions, ValueRule(constant="aborted")),

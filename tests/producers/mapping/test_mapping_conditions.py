@@ -251,6 +251,14 @@ def test_an_event_may_test_a_number_or_a_list(test: str) -> None:
     assert play.ends == [("a", "success")]
 
 
+def test_an_episode_whose_beginning_was_not_seen_is_joined() -> None:
+    play = arm('gap_s = 60\njoined = [{ topic = "arm/state", field = "age_s", at_least = 5 }, "stopped"]')
+    for at_s, job, age_s in ((0.0, "a", 30.0), (1.0, "a", 31.0), (2.0, "b", 1.0), (3.0, "b", 9.0)):
+        play.say("arm/state", at_s, state(job, 0.5, age_s=age_s))
+    assert [(step.header.episode, step.step) for step in play.steps] == [("a", 1), ("a", 2), ("b", 0), ("b", 1)]
+    assert play.left_out["joined"] == 1
+
+
 def test_an_event_that_tests_a_number_has_one_outcome() -> None:
     end = '[episode.end]\nfield = "done"\nat_least = 1\noutcomes = { 1 = "success" }'
     with pytest.raises(MappingError, match=r"episode.end: got .* expected neither unknown nor outcomes beside a test"):

@@ -211,6 +211,19 @@ def test_an_update_of_an_order_that_was_over_is_another_episode_of_it() -> None:
     assert [(header.episode, header.task) for header in headers[2:]] == [("o1#2", "o1"), ("o1#2", "o1")]
 
 
+def test_an_order_that_is_first_heard_of_in_its_midst_is_joined() -> None:
+    vehicle = Vehicle()
+    for order, first in (("o1", 6), ("o2", 2)):  # the bridge was started when o1 had passed its first nodes
+        nodes = [{"nodeId": f"n{number}", "sequenceId": number} for number in range(first, 10, 2)]
+        for passed in range(len(nodes) + 1):
+            vehicle.state(order, 0, nodeStates=nodes[passed:])
+    assert vehicle.ends == [("o1", "success"), ("o2", "success")]
+    steps = [report.report for report in vehicle.told if isinstance(report.report, ReportedStep)]
+    assert [(step.header.episode, step.step) for step in steps[:3]] == [("o1", 1), ("o1", 2), ("o1", 3)]
+    assert [step.step for step in steps[3:]] == [0, 1, 2, 3, 4]
+    assert vehicle.assembler.report.left_out["joined"] == 1
+
+
 def test_work_that_is_added_at_the_last_node_is_no_other_episode() -> None:
     vehicle = Vehicle()
     for nodes, status in ((2, "WAITING"), (0, "RUNNING"), (1, "RUNNING"), (0, "RUNNING"), (0, "FINISHED")):
