@@ -190,7 +190,6 @@ def _advance(batch: Batch, scored: ScoredBatch) -> None:
     missing = np.add.reduceat(batch.missing, starts).tolist()
     violation = np.add.reduceat(batch.violation, starts).tolist()
     clock_resets = np.add.reduceat(batch.clock_reset.astype(np.int64), starts).tolist()
-    highest = np.maximum.reduceat(batch.progress, starts).tolist()
     arrived_s = np.maximum.reduceat(batch.arrived_s, starts).tolist()
     for i, (place, start, stop) in enumerate(zip(present.tolist(), starts.tolist(), stops.tolist(), strict=True)):
         agent, state = batch.episodes[place].agent, batch.episodes[place].state
@@ -214,10 +213,7 @@ def _advance(batch: Batch, scored: ScoredBatch) -> None:
             _note_last_scored(state, scored, int(scored.rows.stops[place]) - 1)
         agent.count(steps=count, missing_steps=missing[i], clock_resets=clock_resets[i])
         agent.step_s = max(agent.step_s, arrived_s[i])
-        if highest[i] > state.highest_progress:
-            state.highest_progress = highest[i]
-            risen = start + int(batch.progress[start:stop].argmax())
-            agent.progress_s = max(agent.progress_s, float(batch.arrived_s[risen]))
+        state.rise.follow(batch.progress[start:stop].tolist(), batch.arrived_s[start:stop].tolist())
 
 
 def _note_last_scored(state: OpenEpisode, scored: ScoredBatch, at: int) -> None:
@@ -357,7 +353,7 @@ def agent_status(agent: TrackedAgent) -> AgentStatus:
         counts=agent.counts,
         episodes=tuple(_episode_status(episode) for episode in agent.open.values()),
         step_s=agent.step_s,
-        progress_s=agent.progress_s,
+        progress_s=max([agent.progress_s, *(episode.rise.risen_s for episode in agent.open.values())]),
         abandoned=agent.abandoned,
         contested_s=agent.contested_s,
     )

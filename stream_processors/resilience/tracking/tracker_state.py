@@ -14,6 +14,7 @@ from springback.stream_processors.resilience.readings import (
 from springback.stream_processors.resilience.rebound.rebound_window import DetectorState, UninterruptedSums
 from springback.stream_processors.resilience.rebound.recovery_cost import Tally
 from springback.stream_processors.resilience.stability.stability_state import ReturnTraces, StabilityState
+from springback.stream_processors.resilience.tracking.progress_rise import ProgressRise
 from springback.stream_processors.resilience.tracking.seen_steps import SeenSteps
 
 TRACKER_SCHEMA_VERSION = 3
@@ -91,7 +92,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     seen: SeenSteps = msgspec.field(default_factory=SeenSteps)
     revision: int = 0
     progress: float = 0.0
-    highest_progress: float = 0.0
+    rise: ProgressRise = msgspec.field(default_factory=ProgressRise)
     propositions: float = 0.0
     mode: str = ""
     steps: int = 0
@@ -132,7 +133,8 @@ class TrackedAgent(msgspec.Struct, kw_only=True):
     `ended` holds what was seen of ended episodes by a hash of their key, oldest first. `silent` holds those that
     silence has closed, as they were before that, since they may go on. `began_s` is when the session began, by its own
     clock where it has one. `reported_s` is the broker's time of the last status; `changed` says that there is something
-    newer to report. `step_s`, `progress_s`, `abandoned` and `contested_s` are those of `AgentStatus`.
+    newer to report. `progress_s` is when an episode last began or ended; `step_s`, `abandoned` and `contested_s` are
+    those of `AgentStatus`.
     """
 
     agent: str
@@ -178,5 +180,6 @@ def state_of_version_2(data: bytes) -> TrackerState:
         agent["ended"] = {mark: SeenSteps(last_step=LARGEST_INTEGER) for mark in agent["ended"]}
         for episode in agent["open"].values():
             episode["seen"] = SeenSteps(last_step=episode["last_step"])
+            episode["rise"] = ProgressRise(episode["highest_progress"], last=episode["progress"])
     plain["schema_version"] = TRACKER_SCHEMA_VERSION
     return msgspec.msgpack.decode(msgspec.msgpack.encode(plain), type=TrackerState)

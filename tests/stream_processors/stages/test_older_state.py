@@ -44,6 +44,7 @@ def as_version_2(state: Any) -> dict[str, Any]:
             del agent[name]
         for episode in agent["open"].values():
             del episode["seen"], episode["revision"]
+            episode["highest_progress"] = episode.pop("rise")[0]
     return plain
 
 
