@@ -269,8 +269,9 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     `clock_skew_s` is the estimate of agent clock minus broker clock. `seen_s` is the broker's time of the last event,
     `step_s` that of the last step which was no copy, `progress_s` that of the last rise of an open episode's progress
     above all before it (but for a value that was taken back soon), or of the last beginning or end. `abandoned` says
-    that silence closed the agent's last open episode, and that it has neither begun nor continued one since. `contested_s` is when an older session of the agent last sent
-    what was new although another one had begun: two programs report under one name.
+    that silence closed the agent's last open episode, and that it has neither begun nor continued one since.
+    `contested_s` is when an older session of the agent last sent what was new although another one had begun: two
+    programs report under one name.
     """
 
     agent: str

@@ -2,8 +2,8 @@
 
 One false value must not decide: after a single 1.0 by mistake nothing could rise above it for the rest of the episode.
 So a level from which progress soon falls, by more than half of the rise to it, is taken back. What lies below a level
-that was taken back counts once it has been kept for three steps, and is not taken back again, so that swinging to and fro
-is no progress. All of it is ours.
+that was taken back counts once it has been kept for three steps, and is not taken back again, so that swinging to and
+fro is no progress. All of it is ours.
 """
 
 from collections.abc import Iterable
