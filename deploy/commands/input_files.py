@@ -135,9 +135,16 @@ class LeftOut:
         self.count = 0
 
     def __call__(self, part: "UnreadablePart") -> None:
+<<<<<<< HEAD
         """Shows the part, unless many have been shown already."""
         from springback.producers.mapping.assembler import NOTED
 
+=======
+        """Shows the part, unless many have been shown already; a note is shown always, and leaves nothing out."""
+        if part.note:
+            self._tell(f"note      {part}")
+            return
+>>>>>>> ff855db (LeRobot: a reward is the progress only if it lies in [0, 1] and rises within episodes)
         self.count += 1
         if self.count <= _MOST_SHOWN:
             self._tell(f"{'noted   ' if part.reason in NOTED else 'left out'}  {part}")

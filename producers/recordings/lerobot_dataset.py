@@ -2,7 +2,8 @@
 
 Each row of `data/…/*.parquet` is a message, in the order of the files. It gets a few more fields, which the files of
 `meta/` hold: `task_text`, `episode_length`, `share_done` (the share of the episode's frames up to and including this
-one), `robot_type`, `dataset` (the folder's name) and `fps`.
+one), `robot_type`, `dataset` (the folder's name) and `fps`; and `reward_progress`, the reward where it is the progress
+(see `lerobot_reward`).
 """
 
 import json
@@ -11,11 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from springback.producers.mapping.signal_mapping import TimedMessage
+from springback.producers.recordings.lerobot_reward import REWARD, RewardCheck, reward_of
 from springback.producers.recordings.opening import OpenRecording, json_value
 from springback.producers.recordings.parquet_rows import file_rows
 from springback.producers.recordings.rows import row_message
 
 INFO: Final = Path("meta") / "info.json"
+REWARD_PROGRESS: Final = "reward_progress"
 _JOINED_BY: Final = frozenset({"task_index", "episode_index", "frame_index"})
 
 
@@ -29,12 +32,43 @@ def read_messages(recording: OpenRecording) -> Iterator[TimedMessage]:
     files = sorted((folder / "data").rglob("*.parquet"))
     if not files:
         recording.unreadable(0, "no_data", "there is no Parquet file under data/")
+    rewarded = _rewarded(recording, files)
+    also = _JOINED_BY | {REWARD} if rewarded else _JOINED_BY
     frames = 0
     for place, file in enumerate(files):
-        for _, row, share in file_rows(recording, file, _JOINED_BY):
+        for _, row, share in file_rows(recording, file, also):
             frames += 1
             recording.read_share = (place + share) / len(files)
-            yield row_message(recording, frames, row | shared | _joined(row, tasks, lengths))
+            joined = _joined(row, tasks, lengths)
+            if rewarded and (reward := reward_of(row)) is not None:
+                joined[REWARD_PROGRESS] = reward
+            yield row_message(recording, frames, row | shared | joined)
+
+
+def _rewarded(recording: OpenRecording, files: list[Path]) -> bool:
+    """Whether the reward is the progress; says which of the two is, to a mapping that wants to know."""
+    wanted = recording.mapping.columns
+    if not files or (wanted is not None and REWARD_PROGRESS not in wanted):
+        return False
+    check = RewardCheck()
+    for file in files:
+        for row in _reward_rows(file):
+            check.take(row.get("episode_index"), reward_of(row))
+    rewarded, told = check.finish()
+    recording.note("progress_by_reward" if rewarded else "progress_by_length", told)
+    return rewarded
+
+
+def _reward_rows(file: Path) -> Iterator[dict[str, Any]]:
+    """The rewards of a file with their episodes; nothing of a damaged file, which is reported when it is read."""
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
+    try:
+        names = pyarrow.parquet.read_schema(file).names
+        columns = [name for name in (REWARD, "episode_index") if name in names]
+        yield from pyarrow.parquet.read_table(file, columns=columns).to_pylist()
+    except (pyarrow.ArrowException, OSError):
+        return
 
 
 def _joined(row: dict[str, Any], tasks: dict[int, str], lengths: dict[int, int]) -> dict[str, Any]:
@@ -74,7 +108,7 @@ def _meta_rows(recording: OpenRecording, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _parquet_rows(recording: OpenRecording, file: Path) -> Iterator[dict[str, Any]]:
-    import pyarrow.parquet  # type: ignore[import-untyped]
+    import pyarrow.parquet
 
     wanted = ("task_index", "task", "__index_level_0__", "episode_index", "length")
     try:

@@ -115,6 +115,10 @@ class OpenRecording:
         """Reports a part that cannot be read; `place` counts messages, rows or lines from 1."""
         self.report(UnreadablePart(self.source, place, reason, detail))
 
+    def note(self, reason: str, detail: str) -> None:
+        """Says how the recording is read, where nothing is left out."""
+        self.report(UnreadablePart(self.source, 0, reason, detail, note=True))
+
     def share(self) -> float | None:
         """How much of it has been read, from 0 to 1; None where that is not known."""
         if self.read_share is not None:

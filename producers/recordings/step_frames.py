@@ -38,12 +38,16 @@ class RecordedFrame:
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePart:
-    """A part of a recording that could not be used: from `line` on, for the reason given (snake_case)."""
+    """A part of a recording that could not be used: from `line` on, for the reason given (snake_case).
+
+    A `note` leaves nothing out: it says how the recording is read.
+    """
 
     source: str
     line: int
     reason: str
     detail: str
+    note: bool = False
 
     def __str__(self) -> str:
         """As an editor can jump to it; line 0 stands for the whole."""
@@ -55,8 +59,11 @@ ReportUnreadable = Callable[[UnreadablePart], None]
 
 
 def log_unreadable(part: UnreadablePart) -> None:
-    """Logs the part as a warning."""
-    _logger.warning("Left out of the recording: %s", part)
+    """Logs the part as a warning, and a note as what it is."""
+    if part.note:
+        _logger.info("On reading the recording: %s", part)
+    else:
+        _logger.warning("Left out of the recording: %s", part)
 
 
 def read_frames(

@@ -1,6 +1,7 @@
 """The mappings that come with the product, on recordings as their systems write them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,19 @@ def outcomes(frames: list[StepFrame]) -> list[tuple[str, str]]:
     return [(frame.episodes[end.episode].episode, end.outcome) for frame in frames for end in frame.ends]
 
 
-def lerobot(folder: Path, version: int, *, rewards: bool) -> Path:
-    """Three episodes of 10, 11 and 12 frames; the second one fails."""
+def risen(frame: int, length: int) -> float:
+    """A reward that rises by the same with every frame."""
+    return frame / 20.0
+
+
+def lerobot(folder: Path, version: int, *, rewards: Callable[[int, int], Any] | None) -> Path:
+    """Three episodes of 10, 11 and 12 frames; the second one fails.
+
+    Args:
+        folder: where to write it.
+        version: of LeRobot's format.
+        rewards: the reward of a frame of an episode of so many; None for none.
+    """
     lengths = [10, 11, 12]
     (folder / "meta").mkdir(parents=True)
     info = {"codebase_version": f"v{version}.0", "robot_type": "so100", "fps": 10, "total_episodes": 3}
@@ -53,8 +65,8 @@ def lerobot(folder: Path, version: int, *, rewards: bool) -> Path:
                 "task_index": episode % 2,
                 "next.done": frame == length - 1,
             }
-            if rewards:
-                row |= {"next.reward": frame / 20.0, "next.success": episode != 1 and frame == length - 1}
+            if rewards is not None:
+                row |= {"next.reward": rewards(frame, length), "next.success": episode != 1 and frame == length - 1}
             rows.append(row)
     data = folder / "data" / "chunk-000"
     data.mkdir(parents=True)
@@ -79,7 +91,7 @@ def lerobot(folder: Path, version: int, *, rewards: bool) -> Path:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_demonstrations_of_lerobot(version: int, tmp_path: Path) -> None:
-    frames, unreadable = read(lerobot(tmp_path / "cubes", version, rewards=False), "lerobot")
+    frames, unreadable = read(lerobot(tmp_path / "cubes", version, rewards=None), "lerobot")
     assert sum(frame.n_steps for frame in frames) == 33
     assert outcomes(frames) == [("0", "success"), ("1", "success"), ("2", "success")]
     headers = {header.episode: header for frame in frames for header in frame.episodes}
@@ -89,18 +101,51 @@ def test_demonstrations_of_lerobot(version: int, tmp_path: Path) -> None:
     assert progress[:10] == pytest.approx([(number + 1) / 10 for number in range(10)])
     assert column(frames, "travel")[:3] == pytest.approx([0.0, 0.1, 0.1])
     assert np.diff(column(frames, "time_s")[:10]) == pytest.approx([0.1] * 9, abs=1e-6)
-    assert {part.reason for part in unreadable} == {"missing_field"}  # no rewards, and no next.success
+    assert {part.reason for part in unreadable if not part.note} == {"missing_field"}  # no rewards, no next.success
+    assert [part.detail for part in unreadable if part.note] == [
+        "there is no next.reward, so the progress is the share of the episode's length"
+    ]
 
 
 def test_simulated_tasks_of_lerobot_with_rewards(tmp_path: Path) -> None:
-    frames, unreadable = read(lerobot(tmp_path / "pusht", 3, rewards=True), "lerobot")
-    assert not unreadable
+    frames, unreadable = read(lerobot(tmp_path / "pusht", 3, rewards=risen), "lerobot")
+    assert [(part.note, part.reason) for part in unreadable] == [(True, "progress_by_reward")]
     assert column(frames, "progress")[:10] == pytest.approx([number / 20.0 for number in range(10)])
     assert outcomes(frames) == [("0", "success"), ("1", "failure"), ("2", "success")]
 
 
+@pytest.mark.parametrize(
+    ("reward", "why"),
+    [
+        (lambda frame, length: -0.1 * (length - frame), "next.reward goes from -1.2 to -0.1 and not from 0 to 1"),
+        (lambda frame, length: 100.0 * frame / length, "next.reward goes from 0 to 91.6667 and not from 0 to 1"),
+        (lambda frame, length: 1.0, "next.reward rises in 0 of 3 episodes alone"),  # for each step that one stands
+        (lambda frame, length: float(frame == length - 1), "next.reward rises in 0 of 3 episodes alone"),
+        (lambda frame, length: 1.0 - frame / length, "next.reward rises in 0 of 3 episodes alone"),
+        (lambda frame, length: float("nan") if frame == 3 else frame / length, "3 frames have no next.reward"),
+    ],
+)
+def test_rewards_that_are_no_progress_are_not_taken_for_it(
+    reward: Callable[[int, int], float], why: str, tmp_path: Path
+) -> None:
+    frames, unreadable = read(lerobot(tmp_path / "pusht", 3, rewards=reward), "lerobot")
+    assert column(frames, "progress")[:10] == pytest.approx([(number + 1) / 10 for number in range(10)])
+    assert [part.detail for part in unreadable if part.note] == [
+        f"{why}, so the progress is the share of the episode's length"
+    ]
+
+
+def test_rewards_that_rise_with_setbacks_and_rounding_are_progress(tmp_path: Path) -> None:
+    def coverage(frame: int, length: int) -> list[float]:
+        return [float(np.float32(1.0000001 * frame / (length - 1))) - 0.05 * (frame == 5)]
+
+    frames, unreadable = read(lerobot(tmp_path / "pusht", 2, rewards=coverage), "lerobot")
+    assert [part.reason for part in unreadable] == ["progress_by_reward"]
+    assert column(frames, "progress")[:2] == pytest.approx([0.0, 1 / 9])
+
+
 def test_a_damaged_file_of_lerobot_costs_itself_alone(tmp_path: Path) -> None:
-    folder = lerobot(tmp_path / "cubes", 2, rewards=False)
+    folder = lerobot(tmp_path / "cubes", 2, rewards=None)
     (folder / "data" / "chunk-000" / "episode_000001.parquet").write_bytes(b"PAR1 and nothing")
     frames, unreadable = read(folder, "lerobot")
     assert [episode for episode, _ in outcomes(frames)] == ["0", "2"]
