@@ -135,19 +135,13 @@ class LeftOut:
         self.count = 0
 
     def __call__(self, part: "UnreadablePart") -> None:
-<<<<<<< HEAD
-        """Shows the part, unless many have been shown already."""
-        from springback.producers.mapping.assembler import NOTED
-
-=======
-        """Shows the part, unless many have been shown already; a note is shown always, and leaves nothing out."""
+        """Shows the part, unless many have been shown already; a note is shown always, for it leaves nothing out."""
         if part.note:
-            self._tell(f"note      {part}")
+            self._tell(f"noted     {part}")
             return
->>>>>>> ff855db (LeRobot: a reward is the progress only if it lies in [0, 1] and rises within episodes)
         self.count += 1
         if self.count <= _MOST_SHOWN:
-            self._tell(f"{'noted   ' if part.reason in NOTED else 'left out'}  {part}")
+            self._tell(f"left out  {part}")
 
     def finish(self) -> None:
         """Says how many were not shown, if any."""

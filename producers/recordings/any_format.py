@@ -15,6 +15,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -22,7 +23,7 @@ from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame, e
 from springback.producers.contract.frame import StepFrame
 from springback.producers.emitter.reports import Report, ReportedStep, build_frame
 from springback.producers.errors import MappingError
-from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport, SessionClosed
+from springback.producers.mapping.assembler import NOTED, EpisodeAssembler, MappedReport, SessionClosed
 from springback.producers.mapping.signal_mapping import SignalMapping
 from springback.producers.mapping.unread_topics import unread_topics
 from springback.producers.recordings.opening import (
@@ -286,7 +287,8 @@ def _tell_left_out(recording: OpenRecording, assembler: EpisodeAssembler) -> Non
         if told != "not_mapped":
             reason, _, key = told.partition(" of ")
             first = f"{key}: {report.examples[told]}" if key else report.examples[told]
-            recording.unreadable(0, reason, f"{count} times; the first: {first}")
+            tell = recording.note if reason in NOTED else partial(recording.unreadable, 0)
+            tell(reason, f"{count} times; the first: {first}")
 
 
 class _FrameBatches:

@@ -167,7 +167,8 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     `provisional` says that its family was still learning: `bound_references` reference episodes stood behind its alarm
     bounds when it ended, of `bound_references_needed`. `interruptions` counts the cycles that reached the cap on time.
     `gap` says that more steps were missing in one place than any course could be judged across, `joined` that its
-    beginning was not seen, `extended` that work was added to it while it ran.
+    beginning was not seen, `extended` that work was added to it while it ran, `unmoved` that its progress was the same
+    after all its steps.
 
     The episode may have gone on after silence had closed it: the summary of the largest `revision` is the one that
     holds, and all before it, which said aborted, are taken back.
@@ -197,6 +198,7 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     gap: bool = False
     joined: bool = False
     extended: bool = False
+    unmoved: bool = False
     provisional: bool = False
     bound_references: int | None = None
     bound_references_needed: int | None = None

@@ -164,7 +164,34 @@ def _caveats(summaries: Sequence["EpisodeSummary"]) -> list[str]:
             for family, count in sorted(interruptions.items())
             if count
         ),
+        *_unmoved(summaries),
     ]
+
+
+def _unmoved(summaries: Sequence["EpisodeSummary"]) -> list[str]:
+    """The agents whose progress stood still in episodes that were successes all the same, and why that may be."""
+    successes: dict[tuple[str, str], list[EpisodeSummary]] = {}
+    for summary in summaries:
+        if summary.outcome == "success" and summary.steps > 1:
+            successes.setdefault((summary.key.agent, summary.traits.family), []).append(summary)
+    lines = []
+    for (agent, family), own in sorted(successes.items()):
+        still = [summary for summary in own if summary.unmoved]
+        if still:
+            at = still[0].final_progress
+            lines.append(
+                f"unmoved   agent {agent}, family {family}: in {len(still)} of {len(own)} successful episodes progress "
+                f"was {at:g} after every step, so nothing is known of their course. Likely cause: {_why_unmoved(at)}"
+            )
+    return lines
+
+
+def _why_unmoved(progress: float) -> str:
+    if progress <= 0.0:
+        return "the field or hook that it is read from is never set, or cuts a share to a whole number"
+    if progress >= 1.0:
+        return "it is a flag rather than a share, or is read from what remains while nothing is to be done yet"
+    return "it is told once an episode, and held"
 
 
 def _write_report(directory: Path, evaluation: "Evaluation", sources: Sequence[Path]) -> Path:

@@ -190,12 +190,17 @@ def _advance(batch: Batch, scored: ScoredBatch) -> None:
     missing = np.add.reduceat(batch.missing, starts).tolist()
     violation = np.add.reduceat(batch.violation, starts).tolist()
     clock_resets = np.add.reduceat(batch.clock_reset.astype(np.int64), starts).tolist()
+    highest = np.maximum.reduceat(batch.progress, starts).tolist()
+    lowest = np.minimum.reduceat(batch.progress, starts).tolist()
     arrived_s = np.maximum.reduceat(batch.arrived_s, starts).tolist()
     for i, (place, start, stop) in enumerate(zip(present.tolist(), starts.tolist(), stops.tolist(), strict=True)):
         agent, state = batch.episodes[place].agent, batch.episodes[place].state
         count, last = stop - start, stop - 1
         if state.steps == 0:
             state.started_s = float(batch.time_s[start])
+            state.progress_span = lowest[i], highest[i]
+        elif state.progress_span is not None:
+            state.progress_span = min(state.progress_span[0], lowest[i]), max(state.progress_span[1], highest[i])
         state.last_step = int(batch.step[last])
         state.last_time_s = float(batch.time_s[last])
         state.last_clocked = bool(batch.clocked[last])
@@ -325,6 +330,7 @@ def episode_summary(
         gap=episode.gap,
         joined=episode.joined,
         extended=episode.extended,
+        unmoved=episode.unmoved,
         provisional=episode.provisional or is_learning(episode, config),
         bound_references=episode.bound_references,
         bound_references_needed=config.baseline.learning_references,

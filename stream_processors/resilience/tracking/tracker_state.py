@@ -79,7 +79,8 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     `joined` says that its beginning was not seen, `gap` that there is a stretch in it which was not (see
     `WindowConfig.gap_steps`). `provisional` says that a window's alarm was raised while the family was learning;
     `bound_references` is how many references stood behind its bounds at the episode's last batch. `extended` is what
-    its end says. `revision` counts how often it has gone on after silence had closed it.
+    its end says. `revision` counts how often it has gone on after silence had closed it. `progress_span`, its lowest
+    and its highest progress, is None where steps were seen before it was kept.
     """
 
     key: EpisodeKey
@@ -93,6 +94,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     revision: int = 0
     progress: float = 0.0
     rise: ProgressRise = msgspec.field(default_factory=ProgressRise)
+    progress_span: tuple[float, float] | None = None
     propositions: float = 0.0
     mode: str = ""
     steps: int = 0
@@ -111,6 +113,12 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     costs: EpisodeCosts = msgspec.field(default_factory=EpisodeCosts)
     learning: LearningState | None = None
     stability: StabilityState = msgspec.field(default_factory=StabilityState)
+
+    @property
+    def unmoved(self) -> bool:
+        """Whether its progress is known to have been the same after all its steps, of which there are several."""
+        span = self.progress_span
+        return self.steps > 1 and span is not None and span[0] == span[1]
 
     def open_window(self) -> OpenWindow | None:
         """The window that the episode is in, as a status shows it."""

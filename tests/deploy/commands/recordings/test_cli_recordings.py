@@ -241,6 +241,38 @@ def test_evaluate_counts_each_fault_apart(recording: Path, tmp_path: Path, capsy
     ]
 
 
+@pytest.mark.parametrize(
+    ("still", "cause"),
+    [
+        (0.0, "the field or hook that it is read from is never set, or cuts a share to a whole number"),
+        (0.25, "it is told once an episode, and held"),
+        (1.0, "it is a flag rather than a share, or is read from what remains while nothing is to be done yet"),
+    ],
+)
+def test_evaluate_warns_of_a_progress_that_never_moves(
+    still: float, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def frame(episode: str, progress: list[float], outcome: str) -> str:
+        steps = {"episode": [0, 0, 0], "step": [0, 1, 2], "progress": progress}
+        header = {"agent": "arm", "episode": episode, "family": "reach"}
+        ends = [{"episode": 0, "outcome": outcome}]
+        document = {"schema_version": 1, "producer": "arm", "session": "s", "episodes": [header], "steps": steps}
+        return json.dumps(document | {"ends": ends})
+
+    path = tmp_path / "still.frames.jsonl"
+    frames = [
+        frame("1", [still] * 3, "success"),
+        frame("2", [still] * 3, "failure"),  # a failure may well stand still
+        frame("3", [0.1, 0.1, 0.2], "success"),
+    ]
+    path.write_text("\n".join(frames), encoding="utf-8")
+    assert cli.main(["evaluate", str(path)]) == 0
+    assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("unmoved")] == [
+        f"unmoved   agent arm, family reach: in 1 of 2 successful episodes progress was {still:g} after every step, so "
+        f"nothing is known of their course. Likely cause: {cause}"
+    ]
+
+
 def test_evaluate_says_why_a_family_has_no_cost(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

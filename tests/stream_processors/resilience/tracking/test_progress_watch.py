@@ -75,3 +75,36 @@ def test_what_silence_closed_is_abandoned_until_something_new_comes() -> None:
     assert told(after([steps(0, 0.5)], [310], closed())).abandoned
     assert not told(after([frame_of([{"step": 0, "progress": 0.0}], episode="2")], [310], closed())).abandoned
     assert not told(after([frame_of([], outcome="success")], [310], closed())).abandoned
+
+
+@pytest.mark.parametrize("sizes", [[5], [2, 3], [1] * 5])
+@pytest.mark.parametrize(
+    ("progress", "unmoved"),
+    [
+        ((0.0, 0.0, 0.0, 0.0), True),
+        ((0.25, 0.25, 0.25, 0.25), True),
+        ((1.0, 1.0, 1.0, 1.0), True),
+        ((0.0, 0.0, 0.0, 1.0), False),
+        ((1.0, 0.5, 1.0, 1.0), False),
+        ((0.25, 0.25, 0.2, 0.25), False),
+    ],
+)
+def test_a_summary_says_whether_progress_ever_moved(
+    progress: tuple[float, ...], unmoved: bool, sizes: list[int]
+) -> None:
+    frames = [*(steps(number, value) for number, value in enumerate(progress)), frame_of([], outcome="success")]
+    outputs, _ = run_tracker(frames, CONFIG, BASELINE, sizes, store_between=True)
+    assert [summary.unmoved for summary in outputs.summaries] == [unmoved]
+
+
+def test_one_step_moves_nothing_and_proves_nothing() -> None:
+    outputs, _ = run_tracker([steps(0, 1.0), frame_of([], outcome="success")], CONFIG, BASELINE)
+    assert [summary.unmoved for summary in outputs.summaries] == [False]
+
+
+def test_of_steps_from_before_it_was_kept_nothing_is_said() -> None:
+    state = after([steps(0, 0.5)], [0])
+    [agent] = state.agents.values()
+    agent.open["1"].progress_span = None
+    outputs, _ = run_tracker([steps(1, 0.5), frame_of([], outcome="success")], CONFIG, BASELINE, state=state)
+    assert [summary.unmoved for summary in outputs.summaries] == [False]
