@@ -127,6 +127,14 @@ def test_a_stress_level_that_the_candidate_was_not_played_at_fails_unless_the_co
     assert compared(after, before).passed  # a level that only the candidate was played at is no fault of it
 
 
+def test_a_level_at_which_both_versions_were_aborted_is_no_evidence_of_the_candidate() -> None:
+    # As bad as before says nothing of how it ends: no episode of the level has shown that.
+    before = [*episodes("1", 8), *episodes("1", 8, start=8, stress=1.0, outcome="aborted")]
+    after = [*episodes("2", 8), *episodes("2", 8, start=8, stress=1.0, outcome="aborted")]
+    (failure,) = compared(before, after).failures
+    assert (failure.kind, failure.stress) == ("few_at_level", 1.0)
+
+
 def test_undeclared_stress_is_a_level_of_its_own() -> None:
     before = [*episodes("1", 8, stress=0.0), *episodes("1", 8, start=8, stress=None)]
     after = episodes("2", 16, stress=0.0)
