@@ -26,12 +26,12 @@ from typing import Final, NamedTuple
 from springback.producers.contract.frame import MAX_IDENTIFIER
 from springback.producers.emitter.reports import ReportedEnd, ReportedStep
 from springback.producers.mapping.agent_episodes import AgentEpisodes
-from springback.producers.mapping.clocks import ReorderBuffer
+from springback.producers.mapping.clocks import LocalHours, ReorderBuffer
 from springback.producers.mapping.newest import NewestBoard
 from springback.producers.mapping.paths import MISSING
 from springback.producers.mapping.routes import Route, Routes
 from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
-from springback.producers.mapping.values import number_of, plain_text, seconds_of, text_of
+from springback.producers.mapping.values import is_local_time, number_of, plain_text, seconds_of, text_of
 
 MOST_AGENTS: Final = 1000
 NOTED: Final = frozenset({"id_again", "extended", "reopened", "joined", "progress_started_again"})
@@ -106,6 +106,7 @@ class EpisodeAssembler:
         self._routes = Routes(mapping)
         self._agents: dict[str, AgentEpisodes] = {}
         self._buffers: dict[str, ReorderBuffer[_Held]] = {}
+        self._hours: dict[str, LocalHours] = {}
 
     def add(self, message: TimedMessage) -> list[MappedReport]:
         """Takes a message; returns the steps and ends that it makes certain."""
@@ -162,6 +163,7 @@ class EpisodeAssembler:
 
     def _finish(self, name: str) -> list[MappedReport]:
         told: list[MappedReport] = []
+        self._hours.pop(name, None)
         for held in self._buffers.pop(name).flush() if name in self._buffers else ():
             told += self._take(name, held)
         return told + list(self._close(self._agents.pop(name), None))
@@ -256,5 +258,8 @@ class EpisodeAssembler:
         """The time that the message gives itself; 0 among dates, or an empty stamp of ROS, was never set."""
         raw = self._mapping.header_time.read(message.value)
         own_s = None if raw is MISSING else seconds_of(raw, self._mapping.header_unit_s)
+        if own_s is not None and not message.retained and is_local_time(raw):
+            hours = self._hours.setdefault(agent.agent, LocalHours())
+            own_s = hours.settled(message.topic, own_s, message.receive_s)
         unset = own_s == 0.0 and (agent.clock.is_dated or number_of(raw) is None)
         return None if own_s is None or own_s < 0.0 or unset else own_s

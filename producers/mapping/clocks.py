@@ -14,6 +14,10 @@ YEAR_2100_S: Final = 4_102_444_800.0
 FIRST_SIMULATED_S: Final = YEAR_2000_S + 86_400.0
 """Where time begins for a recording that has no date at all."""
 
+HOUR_S: Final = 3600.0
+HOUR_TOLERANCE_S: Final = 60.0
+"""How far from a whole hour a wall clock's jump may be that is one from or to summer time, s."""
+
 STRAGGLING: Final = 5.0
 MOST_HELD: Final = 20_000
 
@@ -57,6 +61,46 @@ class TimeJumps:
         """Starts afresh, as time does."""
         self._of_topic_s.clear()
         self.latest_s = -math.inf
+
+
+class LocalHours:
+    """Keeps an agent's local times rising by what has passed in the nights in which an hour comes twice, or never.
+
+    Times without a zone are taken for UTC. Where such a time goes back by an hour from one message of a topic to the
+    next, though next to nothing has passed, summer time has ended: all later times are an hour more. Where it goes
+    ahead by one, it has begun.
+
+    >>> hours = LocalHours()
+    >>> [hours.settled("state", local_s, received_s) for local_s, received_s in ((7199, 10), (3600, 11), (3601, 12))]
+    [7199, 7200.0, 7201.0]
+    """
+
+    def __init__(self) -> None:
+        self._shift_s = 0.0
+        self._of_topic: dict[str, tuple[float, float, float]] = {}
+
+    def settled(self, topic: str, local_s: float, receive_s: float) -> float:
+        """The time of a message, on the clock that its topic's first one began.
+
+        Args:
+            topic: the message's.
+            local_s: its own time, without a zone.
+            receive_s: when it was received; for what was not, such as a row of a table, its own time again.
+        """
+        before = self._of_topic.get(topic)
+        # A topic that is new goes by the clock of the others.
+        shift_s = self._shift_s
+        if before is not None:
+            last_s, last_received_s, shift_s = before
+            passed_s = 0.0 if receive_s == local_s else receive_s - last_received_s
+            jump_s = local_s - last_s - passed_s
+            if abs(jump_s + HOUR_S) <= HOUR_TOLERANCE_S:
+                shift_s += HOUR_S
+            elif receive_s != local_s and abs(jump_s - HOUR_S) <= HOUR_TOLERANCE_S:
+                shift_s -= HOUR_S
+        self._of_topic[topic] = local_s, receive_s, shift_s
+        self._shift_s = shift_s
+        return local_s + shift_s if shift_s else local_s
 
 
 class SessionClock:

@@ -124,6 +124,20 @@ def seconds_of(value: Any, unit_s: float = 1.0) -> float | None:
     return None if number is None else number * unit_s
 
 
+def is_local_time(value: Any) -> bool:
+    """Whether this is a date and a time of day without a zone, as a robot's wall clock has it.
+
+    >>> [is_local_time(value) for value in ("2026-10-25T02:59:59.5", "2026-10-25T02:59:59+02:00", 5.0, "dock")]
+    [True, False, False, False]
+    """
+    if not isinstance(value, str) or value.endswith(("Z", "z")):
+        return False
+    try:
+        return datetime.datetime.fromisoformat(value).tzinfo is None
+    except ValueError:
+        return False
+
+
 def _iso_seconds(text: str) -> float | None:
     try:
         instant = datetime.datetime.fromisoformat(text)

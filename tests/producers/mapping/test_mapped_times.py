@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from springback.producers.mapping.clocks import ReorderBuffer, SessionClock, TimeJumps
+from springback.producers.mapping.clocks import LocalHours, ReorderBuffer, SessionClock, TimeJumps
 from springback.producers.mapping.values import seconds_of
 from tests.producers.mapping.mapped_play import EVENTS, GAPS, T0, Play, pose, stamp
 
@@ -105,6 +105,55 @@ def test_a_time_without_a_zone_is_utc(monkeypatch: pytest.MonkeyPatch) -> None:
         assert seconds_of("2026-01-01T00:00:00") == 1_767_225_600.0
         assert seconds_of("2026-01-01T01:00:00+01:00") == 1_767_225_600.0
     time.tzset()
+
+
+LOCAL = 'time = "header"\nheader_time = "at"\n' + GAPS.replace(
+    "progress", 'risk = { topic = "q", field = "x" }, progress'
+).replace("gap_s = 10", "gap_s = 60")
+
+
+def local_play(*told: tuple[str, float, str]) -> Play:
+    """Messages of a topic, received so many seconds after T0, with the local time of a wall clock."""
+    play = Play(LOCAL, STEP='trigger = "p"')
+    for topic, received_s, at in told:
+        play.say(topic, T0 + received_s, {"x": 0.1, "at": f"2026-10-25T{at}"})
+    return play
+
+
+def test_an_hour_that_comes_twice_splits_nothing() -> None:
+    play = local_play(
+        ("q", 0.0, "02:59:57"), ("p", 0.1, "02:59:57"), ("p", 2.1, "02:59:59"),
+        ("p", 3.1, "02:00:00"), ("q", 4.0, "02:00:01"), ("p", 5.1, "02:00:02"),
+        ("new", 6.0, "02:00:03"), ("p", 3602.1, "02:59:59"), ("p", 3603.1, "03:00:00"),
+    )  # fmt: skip
+    times = [step.signals["time_s"] for step in play.steps]
+    assert [time_s - times[0] for time_s in times] == [0.0, 2.0, 3.0, 5.0, 3602.0, 3603.0]
+    assert "clock_reset" not in play.left_out
+    assert len({step.header.episode for step in play.steps[:4]}) == 1
+
+
+def test_an_hour_that_never_comes_is_no_silence() -> None:
+    play = local_play(("p", 0.0, "01:59:58"), ("p", 1.0, "01:59:59"), ("p", 2.0, "03:00:00"), ("p", 3.0, "03:00:01"))
+    times = [step.signals["time_s"] for step in play.steps]
+    assert [time_s - times[0] for time_s in times] == [0.0, 1.0, 2.0, 3.0]
+    assert len({step.header.episode for step in play.steps}) == 1
+
+
+def test_an_hour_that_has_passed_is_an_hour() -> None:
+    play = local_play(("p", 0.0, "01:00:00"), ("p", 3600.0, "02:00:00"))
+    assert [step.signals["time_s"] for step in play.steps][1] - play.steps[0].signals["time_s"] == 3600.0
+
+
+@pytest.mark.parametrize("zone", ["Z", "+02:00"])
+def test_a_time_with_a_zone_that_goes_back_by_an_hour_is_a_clock_that_was_set(zone: str) -> None:
+    play = local_play(("p", 0.0, f"02:59:59{zone}"), ("p", 1.0, f"02:00:00{zone}"))
+    assert play.left_out["clock_reset"] == 1
+
+
+def test_rows_of_a_table_have_an_hour_twice_too() -> None:
+    hours = LocalHours()
+    told = [(7198.0, 7198.0), (7199.0, 7199.0), (3600.0, 3600.0), (3601.0, 3601.0), (20_000.0, 20_000.0)]
+    assert [hours.settled("", *times) for times in told] == [7198.0, 7199.0, 7200.0, 7201.0, 23_600.0]
 
 
 def test_stamps_of_every_spelling_are_seconds() -> None:
