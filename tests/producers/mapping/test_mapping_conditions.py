@@ -4,6 +4,8 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from springback.producers.errors import MappingError
 from springback.producers.mapping.conditions import Conditions
@@ -284,3 +286,29 @@ def test_a_mapping_subscribes_to_what_its_conditions_look_at() -> None:
 def test_a_named_condition_that_nobody_uses_is_checked_too() -> None:
     with pytest.raises(MappingError, match=re.escape("mine.toml: conditions.stopped.equal is not known")):
         parse_mapping(ARM.replace("END", "whole = true").replace("equals = true", "equal = true"), "mine.toml")
+
+
+SAID = st.tuples(st.sampled_from(["arm/state", "camera", "cell/guard"]), st.booleans(), st.booleans())
+
+
+@settings(max_examples=200, deadline=None)
+@given(said=st.lists(SAID, max_size=25), unless=st.booleans())
+def test_an_event_happens_when_all_of_it_becomes_true(said: list[tuple[str, bool, bool]], unless: bool) -> None:
+    word = "unless" if unless else "not"
+    end = (
+        '[episode.end]\nall = [{ topic = "arm/state", field = "a", equals = true }, '
+        f'{{ topic = "camera", field = "b", equals = true }}]\n{word} = "stopped"\noutcome = "success"'
+    )
+    play = arm(end.replace("[episode.end]", 'begin = { topic = "begin" }\n[episode.end]'))
+    newest = {"a": False, "b": False, "open": False}
+    expected, before = 0, False
+    for at_s, (topic, value, both) in enumerate(said):
+        play.say("begin", at_s, {"job": "x"})
+        field = {"arm/state": "a", "camera": "b", "cell/guard": "open"}[topic]
+        play.say(topic, at_s + 0.5, {"job": "x", "done": 0.5, field: value} if both or value else {"job": "x"})
+        newest[field] = value
+        holds = newest["a"] and newest["b"] and (unless or not newest["open"])
+        happens = holds and not before and not (unless and newest["open"])
+        expected += happens and topic == "arm/state"  # the others make no step, so that there is nothing to end
+        before = holds
+    assert len([outcome for _, outcome in play.ends if outcome == "success"]) == expected
