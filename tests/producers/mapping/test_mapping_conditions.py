@@ -184,6 +184,36 @@ def test_what_held_before_an_episode_does_not_end_it() -> None:
     assert play.ends == [("a", "success"), ("b", "success")]
 
 
+SEATED = """[episode.end]
+all = [{ topic = "camera", field = "seated", equals = true }]
+unless = "stopped"
+outcome = "success"
+"""
+
+
+def test_what_was_passed_over_in_one_episode_does_not_end_the_next() -> None:
+    play = arm(SEATED)
+    play.say("arm/state", 0.0, state("a", 0.5))
+    play.say("cell/guard", 0.5, {"open": True})
+    play.say("camera", 0.6, {"seated": True})
+    play.say("arm/state", 1.0, state("b", 0.1))
+    play.say("cell/guard", 1.5, {"open": False})
+    assert play.ends == [("a", "aborted")]
+    for seated in (False, True):
+        play.say("camera", 2.0, {"seated": seated})
+    assert play.ends == [("a", "aborted"), ("b", "success")]
+
+
+def test_what_conditions_have_heard_outlives_a_session() -> None:
+    play = Play('session_end = { topic = "arm/off" }\n' + ARM, END=SEATED)
+    play.say("cell/guard", 0.0, {"open": True})
+    play.say("arm/state", 0.5, state("a", 0.5))
+    play.say("arm/off", 1.0, {})
+    play.say("arm/state", 2.0, state("b", 0.5))
+    play.say("camera", 2.5, {"seated": True})
+    assert play.ends == [("a", "aborted")]  # the guard is open still
+
+
 GUARDED = """[episode.end]
 topic = "verdict"
 field = "word"

@@ -14,7 +14,9 @@ from rosbags.rosbag1 import Writer as Bag1Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from springback.producers.contract.frame import StepFrame, TextColumn
-from springback.producers.mapping.signal_mapping import load_mapping
+from springback.producers.emitter.reports import ReportedEnd, ReportedStep
+from springback.producers.mapping.assembler import EpisodeAssembler, MappedReport
+from springback.producers.mapping.signal_mapping import TimedMessage, load_mapping
 from springback.producers.recordings.any_format import read_recordings
 from springback.producers.recordings.step_frames import UnreadablePart
 
@@ -252,6 +254,86 @@ def test_a_goal_of_nav2(tmp_path: Path) -> None:
     assert sum(column(frames, "travel")) == pytest.approx(2 * 8.8, abs=2.0)
     final = [end.navigation.final_distance for frame in frames for end in frame.ends if end.navigation is not None]
     assert final == [1.0, 1.0]
+
+
+class Nav2:
+    """A robot with Nav2, and what the assembler makes of it."""
+
+    def __init__(self) -> None:
+        self.assembler = EpisodeAssembler(load_mapping("nav2"), session="s")
+        self.told: list[MappedReport] = []
+        self._now_s = 1_790_000_000.0
+
+    def says(self, topic: str, value: dict[str, Any]) -> None:
+        self._now_s += 0.1
+        self.told += self.assembler.add(TimedMessage(topic, self._now_s, value))
+
+    def status(self, *goals: tuple[int, int]) -> None:
+        told = [{"goal_info": {"goal_id": {"uuid": [goal] * 16}}, "status": status} for goal, status in goals]
+        self.says("/navigate_to_pose/_action/status", {"status_list": told})
+
+    def diagnostics(self, name: str, level: int) -> None:
+        self.says("/diagnostics", {"status": [{"name": name, "level": level}]})
+
+    def drive(self, *remaining: float, running_s: int = 0) -> None:
+        """Feedback once in half a second, which makes a step each."""
+        for metres in remaining:
+            feedback = {"distance_remaining": metres, "navigation_time": {"sec": running_s, "nanosec": 0}}
+            self.says("/navigate_to_pose/_action/feedback", {"feedback": feedback})
+            self._now_s += 0.4
+
+    def signals(self, name: str) -> list[float]:
+        return [report.report.signals[name] for report in self.told if isinstance(report.report, ReportedStep)]
+
+    def ends(self) -> list[tuple[str, str]]:
+        ends = [report.report for report in self.told if isinstance(report.report, ReportedEnd)]
+        return [(end.header.episode[:2], end.outcome) for end in ends]
+
+
+def test_the_tail_of_an_old_path_is_not_the_whole_way() -> None:
+    robot = Nav2()
+    robot.status((1, 2))
+    robot.drive(0.12, 10.0, 7.5, 0.0, 5.0, 12.0, 3.0)  # a path that is cleared for a moment, then a longer one
+    robot.drive(1.2)
+    assert robot.signals("progress") == [0.0, 0.0, 0.25, 0.25, 0.5, 0.0, 0.75]
+    assert robot.assembler.report.left_out["progress_started_again"] == 2
+    assert robot.assembler.report.by_key["unknown of signals.progress"] == 1
+
+
+def test_a_device_that_is_broken_stays_so_while_others_are_well() -> None:
+    robot = Nav2()
+    robot.status((1, 2))
+    robot.diagnostics("lidar", 2)
+    for metres in (10.0, 9.0, 8.0, 7.0):
+        robot.diagnostics("battery", 0)
+        robot.drive(metres)
+    robot.diagnostics("lidar", 0)
+    robot.drive(6.0, 5.0, 4.0)
+    # Steps at 0.5 s, 1 s … 2.5 s after the goal began; the lidar is well from 2.6 s on.
+    assert robot.signals("risk") == [1.0] * 5 + [0.0] * 2
+
+
+def test_a_goal_that_another_replaces_is_aborted_and_one_that_fails_is_not() -> None:
+    robot = Nav2()
+    robot.status((1, 2))
+    robot.drive(9.0, 8.0)
+    robot.status((1, 2), (2, 1))
+    robot.status((1, 6), (2, 2))
+    robot.drive(5.0, 4.0)
+    robot.status((1, 6), (2, 6))
+    robot.status((2, 6), (3, 2))
+    robot.drive(5.0, 4.0)
+    robot.status((2, 6), (3, 5))
+    assert robot.ends() == [("01", "aborted"), ("02", "failure"), ("03", "aborted")]
+
+
+@pytest.mark.parametrize(("running_s", "first"), [(0, 0), (41, 1)])
+def test_a_goal_that_was_on_its_way_before_anybody_listened_is_joined(running_s: int, first: int) -> None:
+    robot = Nav2()
+    robot.status((1, 2))
+    robot.drive(2.5, 2.0, 1.5, running_s=running_s)
+    steps = [report.report.step for report in robot.told if isinstance(report.report, ReportedStep)]
+    assert steps[0] == first
 
 
 def test_a_goal_of_move_base(tmp_path: Path) -> None:

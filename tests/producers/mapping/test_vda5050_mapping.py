@@ -163,6 +163,13 @@ def test_an_order_that_was_thrown_away_by_hand_is_no_success(by_hand: str, order
     assert vehicle.ends == [("o1", "aborted")]
 
 
+def test_an_order_that_a_vehicle_has_lost_is_no_success() -> None:
+    vehicle = Vehicle()
+    vehicle.state("o1", 4)
+    vehicle.state("", 0)  # it was started anew
+    assert vehicle.ends == [("o1", "aborted")]
+
+
 def test_an_order_that_outlives_driving_by_hand_goes_on() -> None:
     vehicle = Vehicle()
     for nodes, mode in ((4, "AUTOMATIC"), (3, "MANUAL"), (0, "MANUAL"), (3, "AUTOMATIC"), (1, "AUTOMATIC")):
