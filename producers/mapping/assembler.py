@@ -34,7 +34,11 @@ from springback.producers.mapping.signal_mapping import SignalMapping, TimedMess
 from springback.producers.mapping.values import is_local_time, number_of, plain_text, seconds_of, text_of
 
 MOST_AGENTS: Final = 1000
-NOTED: Final = frozenset({"id_again", "extended", "reopened", "joined", "progress_started_again"})
+SET_AHEAD_S: Final = 60.0
+"""By how much more than the receiver's an agent's clock must go forward for it to have been set (ours)."""
+NOTED: Final = frozenset(
+    {"id_again", "extended", "reopened", "joined", "progress_started_again", "position_jump", "clock_set"}
+)
 """Reasons by which something is counted that was used all the same."""
 
 
@@ -206,8 +210,16 @@ class EpisodeAssembler:
     ) -> Iterator[MappedReport]:
         before_s = agent.clock.now_s
         time_s = agent.clock.place(message.topic, header_s, message.receive_s)
+        ahead_s = time_s - before_s - max(message.receive_s - agent.seen_s, 0.0)
         if time_s < before_s:
             agent.move(time_s - before_s)  # the first message with a time of its own has set the clock back
+        elif header_s is not None and SET_AHEAD_S < ahead_s < math.inf:
+            # No time has passed that steps were missing in, and no silence that an episode ends by.
+            self.report.count(
+                "clock_set",
+                f"{agent.agent}: {message.topic} is {ahead_s:.0f} s further on than the time that has passed",
+            )
+            agent.move(ahead_s)
         agent.seen_s = message.receive_s
         yield from self._told(agent, agent.take(message, route, time_s))
 

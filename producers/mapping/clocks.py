@@ -9,9 +9,10 @@ import math
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
-YEAR_2000_S: Final = 946_684_800.0
+EARLIEST_DATE_S: Final = 978_307_200.0
+"""2001-01-01T00:00:00Z: clocks that were never set count from 1970, 1980 or 2000."""
 YEAR_2100_S: Final = 4_102_444_800.0
-FIRST_SIMULATED_S: Final = YEAR_2000_S + 86_400.0
+FIRST_SIMULATED_S: Final = EARLIEST_DATE_S + 86_400.0
 """Where time begins for a recording that has no date at all."""
 
 HOUR_S: Final = 3600.0
@@ -26,7 +27,7 @@ Item = TypeVar("Item")
 
 def plausible(time_s: float) -> bool:
     """Whether it can be a date, s UTC epoch."""
-    return YEAR_2000_S <= time_s <= YEAR_2100_S
+    return EARLIEST_DATE_S <= time_s <= YEAR_2100_S
 
 
 class TimeJumps:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from springback.producers.emitter.measured_stress import linear_share
+from springback.producers.mapping.distance import POSITION_JUMP, DistanceTravelled
 from springback.producers.mapping.values import field_of, number_of, seconds_of, text_of, vector_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ NO_DIVISOR: Final = "no_divisor"
 REMARKS: Final = {
     PROGRESS_STARTED_AGAIN: "what remains has jumped above all that remained before, so progress starts again",
     EXTENDED: "work was added to the episode under way",
+    POSITION_JUMP: "the position has jumped, which is no way travelled",
     NO_DIVISOR: "what it is to be divided by is 0, or not known",
 }
 """What a transform can have to say of a value, beside the result."""
@@ -222,20 +224,6 @@ def _changes() -> Function:
     return change
 
 
-def _distance_travelled() -> Function:
-    last: tuple[float, ...] | None = None
-
-    def distance(value: Any) -> float | None:
-        nonlocal last
-        position = vector_of(value)
-        if position is None:
-            return None
-        before, last = last, position
-        return math.dist(before, position) if before is not None and len(before) == len(position) else 0.0
-
-    return distance
-
-
 def _table(entries: Mapping[str, Any]) -> Function:
     def look_up(value: Any) -> Any:
         if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
@@ -273,7 +261,7 @@ PLAIN: Final[dict[str, Callable[[], Function]]] = {
     "difference": _difference,
     "count_new": _count_new,
     "changes": _changes,
-    "distance_travelled": _distance_travelled,
+    "distance_travelled": DistanceTravelled,
 }
 """Transforms without an argument."""
 
@@ -281,6 +269,7 @@ WITH_NUMBER: Final[dict[str, Callable[[float], Function]]] = {
     "scale": lambda factor: _each(lambda value: value * factor),
     "offset": lambda addend: _each(lambda value: value + addend),
     "threshold": lambda limit: _each(lambda value: float(value >= limit)),
+    "distance_travelled": DistanceTravelled,
 }
 """Transforms with a number; `threshold` is 1 at the limit and above, else 0."""
 
@@ -295,7 +284,7 @@ def plain_transform(name: str) -> Transform:
 
 def number_transform(name: str, argument: float) -> Transform:
     """The transform of this name with its number."""
-    return Transform(name, _one_of(WITH_NUMBER[name](argument)))
+    return Transform(name, lambda: WITH_NUMBER[name](argument))
 
 
 def clip_transform(low: float, high: float) -> Transform:

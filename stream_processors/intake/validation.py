@@ -2,7 +2,7 @@
 
 The rules are those of the wire contract: its columns' limits and its structs' own. Besides, all of them ours:
 
-- A time that is given but lies before the year 2000, or more than a day ahead of the broker's, is replaced by the
+- A time that is given but lies before the year 2001, or more than a day ahead of the broker's, is replaced by the
   broker's and counted.
 - A row without any usable time in a frame of several, and without a cycle time, counts as one second: a producer that
   has no clock counts in cycles.
@@ -34,8 +34,8 @@ from springback.stream_processors.intake.step_table import (
 
 NO_EPISODE = -1
 
-EARLIEST_TIME_S = 946_684_800.0
-"""2000-01-01T00:00:00Z: a clock that says less was never set (ours)."""
+EARLIEST_TIME_S = 978_307_200.0
+"""2001-01-01T00:00:00Z: a clock that says less was never set; many count from 1970, 1980 or 2000 (ours)."""
 LARGEST_LEAD_S = 86_400.0
 """How far ahead of the broker's clock a producer's may be (ours)."""
 CYCLE_OF_THE_CLOCKLESS_S = 1.0

@@ -24,7 +24,7 @@ from springback.producers.recordings.step_frames import ReportUnreadable, log_un
 from springback.stream_processors.baseline_file import read_baseline
 from springback.stream_processors.errors import StreamError
 from springback.stream_processors.intake.step_table import ArrivedFrame, RejectedRow, StepTable
-from springback.stream_processors.intake.validation import tabulate
+from springback.stream_processors.intake.validation import EARLIEST_TIME_S, tabulate
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
 from springback.stream_processors.resilience.baseline.stage_baseline import (
@@ -54,7 +54,7 @@ from springback.stream_processors.value_models import find_value_model
 BATCH_FRAMES = 512
 LEARNING_PASSES = 3
 FOLDS = 5
-YEAR_2000_S, YEAR_2100_S = 946_684_800.0, 4_102_444_800.0
+YEAR_2100_S = 4_102_444_800.0
 
 
 class NoFramesError(StreamError, ValueError):
@@ -362,9 +362,9 @@ def run(
 
 def arrivals(frames: Iterable[StepFrame]) -> Iterator[ArrivedFrame]:
     """The frames as if each had reached the broker at the time of its last step, where that can be a time at all."""
-    now_s = YEAR_2000_S
+    now_s = EARLIEST_TIME_S
     for frame in frames:
         times = frame.steps.get("time_s")
-        if isinstance(times, np.ndarray) and len(times) and YEAR_2000_S <= times[-1] <= YEAR_2100_S:
+        if isinstance(times, np.ndarray) and len(times) and EARLIEST_TIME_S <= times[-1] <= YEAR_2100_S:
             now_s = float(times[-1])
         yield ArrivedFrame(frame, now_s)

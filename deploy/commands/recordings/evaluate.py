@@ -22,7 +22,7 @@ from springback.deploy.commands.shared_options import SettingsOption, stream_set
 if TYPE_CHECKING:
     from springback.stream_processors.intake.step_table import RejectedRow
     from springback.stream_processors.offline.evaluation import Evaluation, StepAccount
-    from springback.stream_processors.resilience.readings import EpisodeSummary
+    from springback.stream_processors.resilience.readings import AgentStatus, EpisodeSummary
 
 
 def evaluate(
@@ -83,7 +83,8 @@ def evaluate(
     document = evaluation.document
     if str(json_file) != "-":
         Console().print(family_table_view(document.families), resilience_table_view(document.resilience))
-    for line in [*_rejections(evaluation.rejected), *_unused_steps(evaluation.steps)]:
+    clocks = _wrong_clocks(evaluation.statuses)
+    for line in [*_rejections(evaluation.rejected), *_unused_steps(evaluation.steps), *clocks]:
         typer.echo(line, err=True)
     for family in _families_without_baseline(evaluation.summaries):
         typer.echo(
@@ -125,6 +126,18 @@ def _unused_steps(account: "StepAccount") -> list[str]:
         f"steps     {account.used} of {account.sent} used, {account.rejected} rejected, "
         f"{sum(account.unused.values())} unused",
         *(f"unused    {count} step{'s' * (count > 1)}: {why}: {account.examples[why]}" for why, count in unused),
+    ]
+
+
+def _wrong_clocks(statuses: Sequence["AgentStatus"]) -> list[str]:
+    """How many steps had a time that cannot be, and of whom."""
+    wrong = {status.agent: status.counts.replaced_times for status in statuses if status.counts.replaced_times}
+    if not wrong:
+        return []
+    count = sum(wrong.values())
+    return [
+        f"clock     {count} step{'s' * (count > 1)} had a time before 2001 or far ahead, and got that of arrival: "
+        f"{', '.join(sorted(wrong))}"
     ]
 
 

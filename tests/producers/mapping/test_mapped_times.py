@@ -161,3 +161,35 @@ def test_stamps_of_every_spelling_are_seconds() -> None:
         assert seconds_of({whole: 3, part: 500_000_000}) == 3.5
     assert seconds_of({"sec": 3}) is None
     assert seconds_of(math.nan) is None
+
+
+BY_HEADER = 'time = "header"\n' + GAPS
+
+
+# What counts from 2000 was never set: it is moved to the times of arrival, and need not be set.
+@pytest.mark.parametrize(("jump_s", "told"), [(3600.0, {"clock_set": 1}), (26 * 31_557_600.0, {})])
+def test_a_clock_that_is_set_ahead_makes_no_steps_and_ends_nothing(jump_s: float, told: dict[str, int]) -> None:
+    play = Play(BY_HEADER, STEP="cycle_s = 1")
+    for second in range(8):
+        play.say("p", second, {"x": second / 10, **stamp(T0 + second - (jump_s if second < 4 else 0.0))})
+    play.finish()
+    assert [step.step for step in play.steps] == list(range(7))
+    assert play.left_out == told
+    assert [step.signals["time_s"] - T0 for step in play.steps][4:] == [5.0, 6.0, 7.0]
+    assert len(play.ends) == 1
+
+
+def test_a_clock_that_counts_from_2000_is_one_that_was_never_set() -> None:
+    play = Play(BY_HEADER, STEP='trigger = "p"')
+    for second in range(6):
+        since_boot = 946_684_900.0 + second
+        play.say("p", second, {"x": 0.1, **stamp(since_boot if second < 3 else T0 + second)})
+    assert [step.signals["time_s"] - T0 for step in play.steps] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert play.left_out == {}
+
+
+def test_a_silence_by_both_clocks_is_a_silence() -> None:
+    play = Play(BY_HEADER, STEP='trigger = "p"')
+    for second in (0, 1, 3600):
+        play.say("p", second, {"x": 0.1, **stamp(T0 + second)})
+    assert (play.left_out, len(play.ends)) == ({}, 1)

@@ -137,11 +137,12 @@ def test_order_holds_where_rows_are_taken_out() -> None:
 
 
 def test_implausible_times_are_replaced_and_counted() -> None:
-    times = [0.0, -1.0, NOW * 1e3, NOW * 1e9, NOW + 86_401, NOW + 86_399, 946_684_800.0, ABSENT]
+    booted_in_2000, first_of_2001 = 946_684_900.0, 978_307_200.0
+    times = [0.0, booted_in_2000, NOW * 1e3, NOW * 1e9, NOW + 86_401, NOW + 86_399, first_of_2001, ABSENT]
     table = table_of(frame_of(time_s=[NOW]), frame_of(time_s=times))
     assert table.replaced_times.tolist() == [0, 5]
     assert table.clocked.tolist() == [True] + [False] * 5 + [True, True, False]
-    assert table.time_s.tolist() == [NOW] + [NOW] * 5 + [NOW + 86_399, 946_684_800.0, NOW]
+    assert table.time_s.tolist() == [NOW] + [NOW] * 5 + [NOW + 86_399, first_of_2001, NOW]
 
 
 def test_producer_without_a_clock_counts_in_cycles() -> None:

@@ -30,7 +30,7 @@ def test_after_a_false_value_progress_goes_on_rising(false: list[float]) -> None
 def test_an_agent_with_one_false_value_is_not_stalled_for_the_rest_of_its_episode() -> None:
     rows = nominal_rows(0, 40, total=50)
     rows[5]["progress"] = 1.0
-    outputs, state = run_tracker([frame_of([row]) for row in rows], CONFIG, nothing_learned(CONFIG))
+    outputs, _ = run_tracker([frame_of([row]) for row in rows], CONFIG, nothing_learned(CONFIG))
     assert outputs.statuses[-1].progress_s == START_S + 39
     whole, _ = run_tracker([frame_of(rows)], CONFIG, nothing_learned(CONFIG), arrivals=[START_S + 39])
     assert whole.statuses[-1].progress_s == START_S + 39
