@@ -285,3 +285,35 @@ def test_evaluate_says_why_a_family_has_no_cost(
     assert "unscored  family navigation: no baseline to score it by" in capsys.readouterr().err
     assert cli.main(["evaluate", str(recording)]) == 0
     assert "unscored" not in capsys.readouterr().err
+
+
+def test_evaluate_says_what_became_of_each_step_and_whose_clock_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def line(steps: list[int], **more: Any) -> str:
+        rows = {"episode": [0] * len(steps), "step": steps, "progress": [0.1] * len(steps)}
+        header = {"agent": "r7", "episode": "1", "family": "f"}
+        return json.dumps(
+            {
+                "schema_version": 1,
+                "producer": "r7",
+                "session": "a",
+                "episodes": [header],
+                "steps": rows | more,
+                "ends": [],
+            }
+        )
+
+    path = tmp_path / "r7.frames.jsonl"
+    booted_in_2000 = [946_684_900.0, 946_684_901.0]
+    lines = [line([0, 1]), line([4, 5]), line([2, 3]), line([4, 5]), line([6, 7], time_s=booted_in_2000)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert cli.main(["evaluate", str(path)]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("steps", "unused", "clock"))]
+    assert told == [
+        "steps     6 of 10 used, 0 rejected, 4 unused",
+        "unused    2 steps: duplicate: steps 4 to 5 of episode '1' of 'r7' came before",
+        "unused    2 steps: overtaken: steps 2 to 3 of episode '1' of 'r7' came after a later step of it: send the frames "
+        "of one producer in order, under one key",
+        "clock     2 steps had a time before 2001 or far ahead, and got that of arrival: r7",
+    ]
