@@ -189,6 +189,7 @@ class Conditions:
         self._named = named
         self._file = file
         self._reading: list[str] = []
+        self._read: dict[tuple[str, str | None], Condition] = {}  # so that each place is looked at but once
 
     def guard(self, section: TomlSection, topic: TopicPattern | None, *, of_field: bool = False) -> Guard:
         """The guard of an event or a value: its keys `all`, `any`, `not` and `unless`.
@@ -299,11 +300,13 @@ class Conditions:
         if given in self._reading:
             message = f"{self._file}: conditions.{given}: it is part of itself: {' > '.join((*self._reading, given))}"
             raise MappingError(message)
-        self._reading.append(given)
-        named = TomlSection(self._named[given], self._file, f"conditions.{given}")
-        condition = self.read(named, topic, of_item=of_item)
-        self._reading.pop()
-        return condition
+        key = given, None if topic is None else topic.text
+        if key not in self._read:
+            self._reading.append(given)
+            named = TomlSection(self._named[given], self._file, f"conditions.{given}")
+            self._read[key] = self.read(named, topic, of_item=of_item)
+            self._reading.pop()
+        return self._read[key]
 
 
 def texts_of(section: TomlSection, name: str) -> frozenset[str] | None:

@@ -34,7 +34,9 @@ class Look:
     def of(self, message: Any, board: "NewestBoard") -> Any:
         """What the message has there; None for nothing."""
         value = self.field.read(message)
-        return None if value is MISSING else Chain(self.transforms).apply(value, board)
+        if not self.transforms or value is MISSING:
+            return None if value is MISSING else value
+        return Chain(self.transforms).apply(value, board)
 
 
 class NewestBoard:

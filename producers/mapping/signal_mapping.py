@@ -166,8 +166,11 @@ class SignalMapping:
         yield self.episode.outcome
         yield from self.episode.navigation.values()
 
-    def looks(self) -> Iterator[Look]:
-        """The places in messages that its conditions and divisors look at, divisors before what they divide."""
+    def looks(self) -> tuple[Look, ...]:
+        """The places in messages that its conditions and divisors look at, each once, divisors before the divided."""
+        return tuple(dict.fromkeys(self._looks()))
+
+    def _looks(self) -> Iterator[Look]:
         for rule in self.value_rules():
             for source in rule.sources:
                 yield from divisors_of(source.transforms)
