@@ -1,10 +1,13 @@
 """What is said of topics that are there and are not read, though the mapping reads one of the kind."""
 
+import importlib.resources
+
 import pytest
 
 from springback.producers.mapping.paths import TopicPattern
-from springback.producers.mapping.signal_mapping import load_mapping
+from springback.producers.mapping.signal_mapping import load_mapping, parse_mapping
 from springback.producers.mapping.unread_topics import MOST_NAMED, unread_topics
+from tests.producers.mapping.mapped_play import Play
 
 NAV2 = load_mapping("nav2").patterns
 
@@ -17,6 +20,20 @@ def test_the_other_action_is_named_with_what_to_map() -> None:
         "reads 'navigate_to_pose' there; a copy of it with 'navigate_through_poses' in place of 'navigate_to_pose' "
         "reads them"
     ]
+
+
+def test_what_is_said_of_the_other_action_is_true() -> None:
+    shipped = importlib.resources.files("springback.producers").joinpath("mappings", "nav2.toml").read_text()
+    text = shipped.replace("navigate_to_pose", "navigate_through_poses")
+    mine, play = parse_mapping(text, "mine.toml"), Play(text)
+    for at_s, status in ((0.0, 2), (5.0, 4)):
+        told = [{"goal_info": {"goal_id": {"uuid": [9] * 16}}, "status": status}]
+        play.say("/navigate_through_poses/_action/status", at_s, {"status_list": told})
+        for tick in range(1, 4):
+            feedback = {"feedback": {"distance_remaining": 10.0 - tick, "number_of_recoveries": 0}}
+            play.say("/navigate_through_poses/_action/feedback", at_s + tick, feedback)
+    assert play.ends == [("09" * 16, "success")]
+    assert unread_topics(mine.patterns, ["/navigate_through_poses/_action/status"], "mine.toml") == []
 
 
 def test_the_nearest_come_first_and_few_are_named() -> None:
