@@ -133,11 +133,12 @@ def window_section(queries: MetricQueries) -> Section:
         ask_now(queries.shown(families.BOUND_REFERENCES_NEEDED), f"needed: {SERIES_OF_GROUP}"),
     )
     broken_off = time_series(
-        "Interruptions, gaps and joined episodes",
-        describe(metrics.INTERRUPTIONS, metrics.EPISODES_WITH_GAP, metrics.EPISODES_JOINED),
+        "Interruptions, gaps, joined and unmoved episodes",
+        describe(metrics.INTERRUPTIONS, metrics.EPISODES_WITH_GAP, metrics.EPISODES_JOINED, metrics.EPISODES_UNMOVED),
         ask(queries.rise(metrics.INTERRUPTIONS), "interruptions"),
         ask(queries.rise(metrics.EPISODES_WITH_GAP), "episodes with a gap"),
         ask(queries.rise(metrics.EPISODES_JOINED), "episodes joined"),
+        ask(queries.rise(metrics.EPISODES_UNMOVED), "successes without progress"),
     )
     return Section(
         "Rebound windows",

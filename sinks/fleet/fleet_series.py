@@ -143,6 +143,7 @@ class FleetSeries:
         self._series.add(metrics.INTERRUPTIONS, summary.interruptions, *group)
         self._series.add(metrics.EPISODES_WITH_GAP, int(summary.gap), *group)
         self._series.add(metrics.EPISODES_JOINED, int(summary.joined), *group)
+        self._series.add(metrics.EPISODES_UNMOVED, int(summary.unmoved and summary.outcome == "success"), *group)
         if not summary.censored and not summary.provisional:
             origin = origin_of(summary.key, summary.ended_s - news.agent.skew_s, now_s)
             for spec in metrics.METRICS_OF_EPISODES:

@@ -92,6 +92,14 @@ EPISODES_JOINED = MetricSpec(
     source="ours",
     labels=GROUP,
 )
+EPISODES_UNMOVED = MetricSpec(
+    name="springback_episodes_unmoved_total",
+    kind="counter",
+    unit="episodes",
+    help="Successful episodes whose progress was the same after every step, as where it is read from what is never set.",
+    source="ours",
+    labels=GROUP,
+)
 EPISODE_COST = ReadMetric[EpisodeSummary](
     name="springback_episode_recovery_cost",
     kind="histogram",
@@ -280,6 +288,7 @@ METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     INTERRUPTIONS,
     EPISODES_WITH_GAP,
     EPISODES_JOINED,
+    EPISODES_UNMOVED,
     EPISODE_COST,
     STABILITY_LOSS,
     WINDOWS_OPENED,

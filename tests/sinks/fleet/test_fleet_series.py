@@ -338,6 +338,15 @@ def test_interruptions_gaps_and_episodes_that_were_joined_are_counted(summary: M
     assert page("episodes_with_gap_total", **GROUP) == page("episodes_joined_total", **GROUP) == 1
 
 
+def test_successes_without_progress_are_counted(summary: Make) -> None:
+    page = Page().after(
+        summary(episode="1", unmoved=True),
+        summary(episode="2", unmoved=True, outcome="failure"),  # that may well be
+        summary(episode="3"),
+    )
+    assert page("episodes_unmoved_total", **GROUP) == 1
+
+
 def test_an_episode_that_goes_on_after_a_silence_is_taken_off_the_aborted_ones(begun: Make, summary: Make) -> None:
     page = Page().after(begun(), summary(outcome="aborted"), begun(revision=1), summary(revision=1))
     assert page("episodes_begun_total", **CALM) == 1
