@@ -115,8 +115,8 @@ class ContractFigures(Protocol):
     """What the levels of a group say of its contract: a `FamilyReading` has it, and so has its form in JSON."""
 
     @property
-    def contract_violated(self) -> bool:
-        """Whether at some level more episodes break it than may."""
+    def contract_violated(self) -> bool | None:
+        """Whether at some level more episodes break it than may; None where it is not known."""
 
     @property
     def margins(self) -> Sequence[StressedFigures]:

@@ -174,10 +174,13 @@ CONTRACT_VIOLATED = ReadMetric[FamilyReading](
     name="springback_contract_violated",
     kind="gauge",
     unit="1",
-    help="1 while at some level, the undeclared one too, surely more episodes break the contract than may, else 0.",
+    help=(
+        "1 while at some level, the undeclared one too, surely more episodes break the contract than may, else 0. No "
+        "series while no level has enough episodes."
+    ),
     source="ours",
     labels=GROUP,
-    rows=lambda family: [(family.contract_violated,)],
+    rows=lambda family: [(family.violated,)],
 )
 CONTRACT_VIOLATED_TIMES = ReadMetric[FamilyReading](
     name="springback_contract_violated_times_total",

@@ -228,7 +228,7 @@ class ResilienceJson(msgspec.Struct, frozen=True, kw_only=True):
     audc_from: float | None
     audc_to: float | None
     cliff: float | None
-    contract_violated: bool
+    contract_violated: bool | None
     margins: list[MarginJson]
     undeclared: LevelJson | None
     thresholds: ContractThresholds
@@ -304,7 +304,7 @@ def _resilience(reading: FamilyReading) -> ResilienceJson:
         audc_from=curve.lowest,
         audc_to=curve.highest,
         cliff=curve.cliff,
-        contract_violated=reading.contract_violated,
+        contract_violated=reading.violated,
         margins=[MarginJson(stress=margin.stress, **_level(margin)) for margin in reading.margins],
         undeclared=None if reading.undeclared is None else LevelJson(**_level(reading.undeclared)),
         thresholds=reading.thresholds,

@@ -452,6 +452,12 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
         return self.stress_state == "breach"
 
     @property
+    def violated(self) -> bool | None:
+        """`contract_violated`; None where no level has enough episodes to say so, which is not the same as a no."""
+        levels = (*self.margins, *(() if self.undeclared is None else (self.undeclared,)))
+        return self.contract_violated if self.contract_violated or any(level.sufficient for level in levels) else None
+
+    @property
     def learning(self) -> bool:
         """Whether too few references stand behind the family's alarm bounds for its windows to count."""
         needed = self.bound_references_needed

@@ -158,6 +158,24 @@ def test_undeclared_stress_is_not_0(family: Make) -> None:
     assert page("contract_violated", **GROUP) == 1
 
 
+def test_a_contract_is_not_said_to_be_unviolated_where_no_level_can_say(family: Make) -> None:
+    """Situations 4 and 10: while a family is learning twenty of twenty may fail, and no level knows of it."""
+    page = Families()
+    few = StressMargin(stress=0.0, episodes=4, margin=0.5, state="insufficient", ratios=ExtensibilityRatios())
+    nothing = {"contract_violated": False, "undeclared": None}
+    assert page.after(family(sequence=1, margins=(few,), **nothing))("contract_violated", **GROUP) is None
+    enough = StressMargin(stress=0.0, episodes=5, margin=0.5, state="kept", ratios=ExtensibilityRatios())
+    assert page.after(family(sequence=2, margins=(enough,), **nothing))("contract_violated", **GROUP) == 0
+    assert page.after(family(sequence=3, margins=(), **nothing))("contract_violated", **GROUP) is None
+    undeclared = LevelFigures(episodes=5, margin=0.5, state="kept", ratios=ExtensibilityRatios())
+    assert (
+        page.after(family(sequence=4, margins=(), contract_violated=False, undeclared=undeclared))(
+            "contract_violated", **GROUP
+        )
+        == 0
+    )
+
+
 def test_a_family_is_learning_until_enough_references_stand_behind_its_bounds(family: Make) -> None:
     """Situation 10: with ten references the windows of clean episodes count for nothing."""
     page = Families()
@@ -196,6 +214,7 @@ def test_what_is_unknown_has_no_series(family: Make) -> None:
         unpaired={},
         beta_by_kind={},
         capacity_flag="insufficient",
+        contract_violated=False,
         margins=(),
         thresholds=ContractThresholds(progress=0.5, propositions=0.5, recovery=None, stability=None, safety=None),
         navigation={},
@@ -213,7 +232,6 @@ def test_what_is_unknown_has_no_series(family: Make) -> None:
         "stress_capacity_flag",
         "contract_threshold",
         "contract_violations_total",
-        "contract_violated",
         "contract_violated_times_total",
         "active_episodes",
         "stress_state",
