@@ -313,7 +313,7 @@ def test_evaluate_says_what_became_of_each_step_and_whose_clock_is_wrong(
     assert told == [
         "steps     6 of 10 used, 0 rejected, 4 unused",
         "unused    2 steps: duplicate: steps 4 to 5 of episode '1' of 'r7' came before",
-        "unused    2 steps: overtaken: steps 2 to 3 of episode '1' of 'r7' came after a later step of it: send the frames "
-        "of one producer in order, under one key",
+        "unused    2 steps: overtaken: steps 2 to 3 of episode '1' of 'r7' came after a later step of it: send the "
+        "frames of one producer in order, under one key",
         "clock     2 steps had a time before 2001 or far ahead, and got that of arrival: r7",
     ]
