@@ -96,9 +96,7 @@ EPISODES_UNMOVED = MetricSpec(
     name="springback_episodes_unmoved_total",
     kind="counter",
     unit="episodes",
-    help=(
-        "Successful episodes whose progress was the same after every step, as where it is read from what is never set."
-    ),
+    help="Successful episodes whose progress never moved, as where it is read from what is never set.",
     source="ours",
     labels=GROUP,
 )
