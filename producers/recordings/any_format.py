@@ -8,6 +8,7 @@ without holding the frames in memory.
 import gzip
 import hashlib
 import io
+import math
 import shutil
 import struct
 import sys
@@ -18,6 +19,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import IO, Final, cast
+
+import numpy as np
 
 from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame, encode_json
 from springback.producers.contract.frame import StepFrame
@@ -34,6 +37,7 @@ from springback.producers.recordings.opening import (
     folder_format,
     magic_format,
 )
+from springback.producers.recordings.split_recordings import by_time, goes_on, pieces_of_recordings
 from springback.producers.recordings.step_frames import (
     READ_ERRORS,
     RecordedFrame,
@@ -68,6 +72,8 @@ def read_recordings(
 ) -> Iterator[RecordedFrame]:
     """The frames of several recordings, as one input in the order given.
 
+    What was split into files that differ by a number at the end of their names is one recording, in the order of time.
+
     Args:
         paths: files, or folders of ROS 2 bags and LeRobot datasets; `-` is standard input.
         mapping: what the messages of recordings without step frames mean; None where all have step frames.
@@ -79,18 +85,27 @@ def read_recordings(
         MappingError: a recording needs a mapping, or its format is unknown.
         MissingExtraError: a package that a format needs is not installed.
     """
-    for path in map(Path, paths):
-        with ExitStack() as stack:
-            source = "<stdin>" if str(path) == "-" else str(path)
-            kind, recording = _opened(path, source, mapping, report_unreadable, stack)
-            if recording is None:
-                yield from _native_frames(path, source, report_unreadable, stack)
-            else:
-                yield from _mapped_frames(kind, recording, progress)
+    for pieces in pieces_of_recordings(map(Path, paths)):
+        mapped = _MappedRecording(progress)
+        for path in by_time(pieces, partial(_begins_s, mapping)):
+            with ExitStack() as stack:
+                source = "<stdin>" if str(path) == "-" else str(path)
+                kind, recording = _opened(path, source, mapping, report_unreadable, stack)
+                if recording is None:
+                    yield from _native_frames(path, source, report_unreadable, stack)
+                else:
+                    yield from mapped.read(kind, recording)
+        yield from mapped.finish()
+
+
+def in_time_order(paths: Iterable[str | Path]) -> list[Path]:
+    """Files of step frames, those that are pieces of one recording in the order of time."""
+    groups = pieces_of_recordings(map(Path, paths))
+    return [path for pieces in groups for path in by_time(pieces, partial(_begins_s, None))]
 
 
 class RecordedFrames:
-    """The frames of several recordings, as one input in the order given.
+    """The frames of several recordings, as one input in the order given, as `read_recordings` has it.
 
     Step frames are read from their files again each time. What can be read only once (standard input, a pipe) is held
     in memory instead; what a mapping makes of other recordings is made once, and kept in a temporary file.
@@ -110,6 +125,7 @@ class RecordedFrames:
         progress: ReadingProgress = lambda source, share: None,
     ) -> None:
         self._paths = [str(path) for path in paths]
+        self._in_order: list[Path] | None = None
         self._report_unreadable = report_unreadable
         self._mapping = mapping
         self._progress = progress
@@ -128,7 +144,9 @@ class RecordedFrames:
         if self._mapping is not None:
             yield from self._mapped()
             return
-        for path in self._paths:
+        if self._in_order is None:
+            self._in_order = in_time_order(self._paths)
+        for path in map(str, self._in_order):
             if path != "-" and Path(path).is_file():
                 yield from self._read(path)
             else:
@@ -248,19 +266,72 @@ def _native_frames(path: Path, source: str, report: ReportUnreadable, stack: Exi
     return frames_of(recording_lines(stream, source, report), source, report)
 
 
-def _mapped_frames(kind: str, recording: OpenRecording, progress: ReadingProgress) -> Iterator[RecordedFrame]:
-    assembler = EpisodeAssembler(recording.mapping, session=_session(recording.source), recorded=True)
-    batches = _FrameBatches()
-    number = 0
-    for number, message in enumerate(find_source(kind, "recording").load()(recording), 1):
-        for frame in batches.add(assembler.add(message)):
-            yield RecordedFrame(encode_json(frame), recording.source, number, frame)
-        if number % _MESSAGES_PER_TELLING == 1:
-            progress(recording.source, recording.share())
-    for frame in [*batches.add(assembler.finish()), *batches.flush()]:
-        yield RecordedFrame(encode_json(frame), recording.source, number, frame)
-    progress(recording.source, 1.0)
-    _tell_left_out(recording, assembler)
+class _MappedRecording:
+    """What a mapping makes of a recording, piece by piece: what runs at the end of one goes on in the next."""
+
+    def __init__(self, progress: ReadingProgress) -> None:
+        self._progress = progress
+        self._batches = _FrameBatches()
+        self._first: OpenRecording | None = None
+        self._assembler: EpisodeAssembler | None = None
+        self._ended_s = math.nan
+        self._number = 0
+
+    def read(self, kind: str, recording: OpenRecording) -> Iterator[RecordedFrame]:
+        """The frames of a piece, but for what its end leaves open."""
+        assembler = self._assembler
+        for number, message in enumerate(find_source(kind, "recording").load()(recording), 1):
+            if number == 1 and not goes_on(self._ended_s, message.receive_s):
+                yield from self.finish()
+                assembler = None
+            if assembler is None:
+                assembler = self._begin(recording)
+            self._number, self._ended_s = number, message.receive_s
+            for frame in self._batches.add(assembler.add(message)):
+                yield RecordedFrame(encode_json(frame), recording.source, number, frame)
+            if number % _MESSAGES_PER_TELLING == 1:
+                self._progress(recording.source, recording.share())
+        if assembler is None:
+            self._begin(recording)
+            yield from self.finish()
+        elif self._first is not None:
+            self._first.topics.update(recording.topics)
+        self._progress(recording.source, 1.0)
+
+    def finish(self) -> Iterator[RecordedFrame]:
+        """The frames of what is open, and what is told at a recording's end."""
+        first, assembler = self._first, self._assembler
+        if first is None or assembler is None:
+            return
+        for frame in [*self._batches.add(assembler.finish()), *self._batches.flush()]:
+            yield RecordedFrame(encode_json(frame), first.source, self._number, frame)
+        _tell_left_out(first, assembler)
+        self._first = self._assembler = None
+
+    def _begin(self, recording: OpenRecording) -> EpisodeAssembler:
+        self._first = recording
+        self._assembler = EpisodeAssembler(recording.mapping, session=_session(recording.source), recorded=True)
+        return self._assembler
+
+
+def _begins_s(mapping: SignalMapping | None, path: Path) -> float | None:
+    """When a recording begins; None where that cannot be read, which is told when it is read."""
+    if not path.is_file():
+        return None
+    with ExitStack() as stack:
+        try:
+            kind, recording = _opened(path, str(path), mapping, _tell_nobody, stack)
+        except (MappingError, OSError):
+            return None
+        if recording is not None:
+            return next((m.receive_s for m in find_source(kind, "recording").load()(recording)), None)
+        frames = _native_frames(path, str(path), _tell_nobody, stack)
+        times = (recorded.frame.steps.get("time_s") for recorded in frames)
+        return next((float(column[0]) for column in times if isinstance(column, np.ndarray) and len(column)), None)
+
+
+def _tell_nobody(part: UnreadablePart) -> None:
+    """Passes over what cannot be read: it is told when the recording is read."""
 
 
 def _session(source: str) -> str:

@@ -67,7 +67,7 @@ def replay(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    from springback.producers.recordings.any_format import read_recordings
+    from springback.producers.recordings.any_format import in_time_order, read_recordings
     from springback.producers.recordings.replay import ReplaySummary
     from springback.producers.recordings.replay import replay as send
     from springback.producers.recordings.step_frames import count_lines, read_frames
@@ -100,7 +100,9 @@ def replay(
 
         try:
             send(
-                read_frames(files, left_out) if given is None else read_recordings(files, given, left_out, note_read),
+                read_frames(in_time_order(files), left_out)
+                if given is None
+                else read_recordings(files, given, left_out, note_read),
                 publisher,
                 speed=speed,
                 session="keep" if keep_session else "fresh",
