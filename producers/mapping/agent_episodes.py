@@ -330,7 +330,7 @@ class AgentEpisodes:
             elif not cell.take(known, time_s) and cell.remark is None:
                 if known != []:  # an empty list says that there are none
                     self._count("unusable_value", f"{said} {str(raw)[:80]!r} as {path.text}", key)
-            elif cell.remark is not None:
+            elif cell.remark is not None and into[key].counts(place, time_s):
                 self._count(cell.remark, f"{said} {str(raw)[:80]!r} as {path.text}: {REMARKS[cell.remark]}", key)
                 if cell.remark == EXTENDED and self._episode is not None:
                     self._episode = self._episode._replace(extended=True)

@@ -87,6 +87,10 @@ class ValueCell:
             return self._sum / self._count
         return self._held
 
+    def has_said(self, time_s: float) -> bool:
+        """Whether it holds a value that was said at this time."""
+        return self.time_s == time_s and self._held is not None
+
     def close_step(self) -> None:
         """Starts sums afresh, since a step has used them; what is held stays."""
         if self.source.over == "mean" and self._count:
@@ -181,6 +185,11 @@ class RuleCells:
         if added:
             return sum(added)
         return max(known, key=lambda pair: pair[0].time_s)[1]
+
+    def counts(self, place: int, time_s: float) -> bool:
+        """Whether what this source says now is read: the first of equally new ones is, unless they add up."""
+        added = self.cells[place].source.over in ("sum", "count")
+        return added or not any(cell.has_said(time_s) for cell in self.cells[:place])
 
     def forget(self) -> None:
         """Starts afresh, since an episode has begun."""

@@ -140,6 +140,37 @@ def test_an_action_that_failed_is_no_success_unless_it_was_optional(
     assert vehicle.ends == [("o1", outcome)]
 
 
+def test_an_order_for_where_it_stands_is_an_episode_by_its_actions() -> None:
+    vehicle = Vehicle()
+    pick = {"actionId": "p", "actionType": "pick", "actionStatus": "RUNNING"}
+    vehicle.state("o1", 0, actionStates=[pick, drop("WAITING")])
+    vehicle.state("o1", 0, actionStates=[pick | {"actionStatus": "FINISHED"}, drop("RUNNING")])
+    vehicle.state("o1", 0, actionStates=[pick | {"actionStatus": "FINISHED"}, drop("FINISHED")])
+    assert [step["progress"] for step in vehicle.steps] == [0.0, 0.5, 1.0]
+    assert vehicle.ends == [("o1", "success")]
+
+
+def test_an_action_that_comes_on_the_way_adds_no_work() -> None:
+    vehicle = Vehicle()
+    charging = [{"actionId": "c", "actionType": "startCharging", "actionStatus": "RUNNING"}]
+    waiting, done = [drop("WAITING")], [drop("FINISHED")]
+    for nodes, actions in ((2, waiting), (1, waiting + charging), (1, waiting), (0, done)):
+        vehicle.state("o1", nodes, actionStates=actions)
+    assert [step["progress"] for step in vehicle.steps] == [0.0, 0.5, 0.5, 1.0]
+    assert vehicle.ends == [("o1", "success")]
+    assert "extended" not in vehicle.assembler.report.left_out
+
+
+def test_an_order_that_was_over_before_anybody_listened_is_no_episode() -> None:
+    vehicle = Vehicle()
+    for _ in range(3):
+        vehicle.state("o1", 0, actionStates=[drop("FINISHED")])
+    assert vehicle.told == []
+    vehicle.state("o2", 1)
+    vehicle.state("o2", 0)
+    assert vehicle.ends == [("o2", "success")]
+
+
 def test_an_edge_that_is_left_is_still_to_be_driven() -> None:
     vehicle = Vehicle()
     vehicle.state("o1", 1, edgeStates=[{"edgeId": "e", "sequenceId": 1}])
