@@ -153,7 +153,7 @@ class StepEmitter:
     Args:
         publisher: where the frames go; closed with the emitter.
         producer: id of this producer, the Kafka key: one robot, or one process with all its environments.
-        session: id of this start of the process; the start time and four random hex digits by default.
+        session: id of this start of the process; the start time and eight random hex digits by default.
         max_steps: steps per frame at most.
         linger_s: how long a step waits for others, s.
         buffer_steps: steps held in memory at most, while they wait or are on their way.
@@ -385,8 +385,9 @@ class StepEmitter:
 
 
 def new_session() -> str:
-    """An id for this start of the process: the time, UTC, and four random hex digits."""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(2)}"
+    """An id for this start of the process: the time, UTC, and eight random hex digits."""
+    # The processes of a trainer start in the same second: four digits would be the same in one of some hundred runs.
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(4)}"
 
 
 def batches_together(

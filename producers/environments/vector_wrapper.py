@@ -169,7 +169,9 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
             self._lose(error)
             raise
         observations, rewards, terminations, truncations, infos = as_arrays(result)
-        terminated, truncated = np.asarray(terminations, dtype=np.bool_), np.asarray(truncations, dtype=np.bool_)
+        slots = len(self._running)  # some have a dimension more
+        terminated, truncated = (np.asarray(each, np.bool_).reshape(slots) for each in (terminations, truncations))
+        rewards = np.asarray(rewards).reshape(slots)
         ended = terminated | truncated
         of_next = ended if self._mode == SAME_STEP else np.zeros_like(ended)
         info = VectorInfo(_checked_infos(infos), of_next)

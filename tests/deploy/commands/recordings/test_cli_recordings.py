@@ -263,14 +263,28 @@ def test_evaluate_warns_of_a_progress_that_never_moves(
     frames = [
         frame("1", [still] * 3, "success"),
         frame("2", [still] * 3, "failure"),  # a failure may well stand still
-        frame("3", [0.1, 0.1, 0.2], "success"),
+        *([] if still == 1.0 else [frame("3", [0.1, 0.1, 0.2], "success")]),
     ]
     path.write_text("\n".join(frames), encoding="utf-8")
     assert cli.main(["evaluate", str(path)]) == 0
+    successes = 1 if still == 1.0 else 2
     assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("unmoved")] == [
-        f"unmoved   agent arm, family reach: in 1 of 2 successful episodes progress was {still:g} after every step, so "
-        f"nothing is known of their course. Likely cause: {cause}"
+        f"unmoved   agent arm, family reach: in 1 of {successes} successful episodes progress was {still:g} after every "
+        f"step, so nothing is known of their course. Likely cause: {cause}"
     ]
+
+
+def test_an_episode_that_begins_at_its_goal_is_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def frame(episode: str, progress: list[float]) -> str:
+        steps = {"episode": [0, 0], "step": [0, 1], "progress": progress}
+        header = {"agent": "arm", "episode": episode, "family": "reach"}
+        document = {"schema_version": 1, "producer": "arm", "session": "s", "episodes": [header], "steps": steps}
+        return json.dumps(document | {"ends": [{"episode": 0, "outcome": "success"}]})
+
+    path = tmp_path / "done.frames.jsonl"
+    path.write_text("\n".join([frame("1", [1.0, 1.0]), frame("2", [0.5, 1.0])]), encoding="utf-8")
+    assert cli.main(["evaluate", str(path)]) == 0
+    assert "unmoved" not in capsys.readouterr().err
 
 
 def test_evaluate_says_why_a_family_has_no_cost(

@@ -40,6 +40,7 @@ class Lift(gymnasium.Env[Any, Any]):
     """
 
     num_envs = 3
+    shape: tuple[int, ...] = (3,)
     single_observation_space = gymnasium.spaces.Box(-1, 1, (1,))
     single_action_space = gymnasium.spaces.Box(-1, 1, (2,))
     observation_space = gymnasium.spaces.Dict({"policy": gymnasium.spaces.Box(-1, 1, (3, 1))})
@@ -56,7 +57,8 @@ class Lift(gymnasium.Env[Any, Any]):
         success = np.array([self.taken[0] == 4, False, self.taken[2] == 2])
         extras = {"success": Tensor(success), "progress": Tensor(self.taken / 4.0), "log": {"reward/lift": Tensor(0.5)}}
         self.taken[terminated | truncated] = 0
-        return self._seen(), Tensor(np.zeros(3)), Tensor(terminated), Tensor(truncated), extras
+        rewards, *ends = (Tensor(values.reshape(self.shape)) for values in (np.zeros(3), terminated, truncated))
+        return self._seen(), rewards, *ends, extras
 
     def _seen(self) -> Any:
         return {"policy": Tensor(self.taken.reshape(3, 1) / 4.0)}
@@ -95,6 +97,17 @@ def test_each_slot_has_its_own_success(
     assert emitter.flush()
     assert ends(publisher) == {"isaac-0": ["success"] * 2, "isaac-1": ["timeout"] * 2, "isaac-2": arm_2}
     assert [frame.n_steps for frame in publisher.frames] == [3] * 8
+
+
+def test_a_dimension_more_is_none(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    lift = Lift()
+    lift.shape = (3, 1)
+    envs = VectorWrapper(lift, emitter, family="lift")
+    envs.reset()
+    for _ in range(4):
+        envs.step(Tensor(np.zeros((3, 2))))
+    assert emitter.flush()
+    assert ends(publisher) == {"isaac-0": ["success"], "isaac-1": ["timeout"], "isaac-2": ["failure"]}
 
 
 def test_a_hook_of_success_sees_one_slot_with_arrays_for_tensors(
