@@ -25,7 +25,20 @@ VALUES = st.fixed_dictionaries(
         "header": st.one_of(st.floats(0.0, 50.0).map(lambda time_s: stamp(time_s)["header"]), ODD),
     },
 )  # fmt: skip
+GUARDED = (
+    EVENTS.replace("TIME", "receive")
+    .replace(
+        'field = "done" }', 'field = "done", transform = { divide_by = "level" }, unknown = 0.5, unless = "busy" }'
+    )
+    .replace('field = "level" }', 'field = "at[*]", latest_by = ["x"], transform = "maximum" }')
+    .replace('failed = "failure" } }', 'failed = "failure" }, all = [{ topic = "{robot}/pose", field = "done" }] }')
+    .replace(
+        "[step]", '[conditions]\nbusy = { topic = "{robot}/risk", field = "at", for_any = { at_least = 1 } }\n[step]'
+    )
+    + 'reopen = { topic = "{robot}/risk", field = "level", at_most = 1, unless = "busy" }\njoined = "busy"\n'
+)
 MAPPINGS = {time: parse_mapping(EVENTS.replace("TIME", time), "m") for time in ("header", "receive")}
+MAPPINGS["guarded"] = parse_mapping(GUARDED, "guarded")
 LAST_LEVELS = ["task", "pose", "bump", "risk", "about", "status", "x"]
 MESSAGES = st.builds(
     TimedMessage,
@@ -38,7 +51,7 @@ MESSAGES = st.builds(
 
 
 @settings(max_examples=100, deadline=None)
-@given(messages=st.lists(MESSAGES, max_size=25), recorded=st.booleans(), time=st.sampled_from(["header", "receive"]))
+@given(messages=st.lists(MESSAGES, max_size=25), recorded=st.booleans(), time=st.sampled_from(sorted(MAPPINGS)))
 def test_whatever_arrives_comes_to_frames_that_hold_together(
     messages: list[TimedMessage], recorded: bool, time: str
 ) -> None:
