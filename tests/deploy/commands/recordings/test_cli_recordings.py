@@ -269,8 +269,8 @@ def test_evaluate_warns_of_a_progress_that_never_moves(
     assert cli.main(["evaluate", str(path)]) == 0
     successes = 1 if still == 1.0 else 2
     assert [line for line in capsys.readouterr().err.splitlines() if line.startswith("unmoved")] == [
-        f"unmoved   agent arm, family reach: in 1 of {successes} successful episodes progress was {still:g} after every "
-        f"step, so nothing is known of their course. Likely cause: {cause}"
+        f"unmoved   agent arm, family reach: in 1 of {successes} successful episodes progress was {still:g} after "
+        f"every step, so nothing is known of their course. Likely cause: {cause}"
     ]
 
 
