@@ -53,7 +53,9 @@ def test_offline_the_unfit_are_counted_and_teach_nothing() -> None:
         evaluate_frames(replay_lab(some), ResilienceConfig()) for some in (traces, with_broken_ones(traces))
     )
     assert not fit.rejected
-    assert Counter(row.reason for row in all_of_them.rejected) == {"not_finite": 3 * len(traces[0]) - BROKEN_FROM}
+    # The first broken one in the midst is bridged: it might have been alone.
+    bad = 3 * len(traces[0]) - BROKEN_FROM - 1
+    assert Counter(row.reason for row in all_of_them.rejected) == {"not_finite": bad}
     assert all(row.row["feedback"].startswith("quarantined: the distance ") for row in all_of_them.rejected)
     assert dump_baseline(all_of_them.baseline) == dump_baseline(fit.baseline)
     costs = [
