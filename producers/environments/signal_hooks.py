@@ -77,7 +77,8 @@ def _traits_from_info(info: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"instruction": info["instruction"]} if "instruction" in info else {}
 
 
-def _success_from_info(context: StepContext) -> Any:
+def success_from_info(context: StepContext) -> Any:
+    """The success that the info tells, the default of `SignalHooks.success`; None where it tells none."""
     return next((said for key in INFO_SUCCESS_KEYS if (said := context.info.get(key)) is not None), None)
 
 
@@ -111,7 +112,7 @@ class SignalHooks:
     violation: Hook | None = None
     action: Hook = action_text
     feedback: Hook | None = None
-    success: Hook = _success_from_info
+    success: Hook = success_from_info
     latch: bool = False
     navigation: Hook | None = None
     realised_magnitude: Hook | None = None

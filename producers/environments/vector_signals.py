@@ -14,7 +14,14 @@ import numpy.typing as npt
 
 from springback.producers.contract.frame import StepColumn
 from springback.producers.emitter.signal_checks import checked_columns
-from springback.producers.environments.signal_hooks import SIGNAL_NAMES, SignalHooks, StepContext, action_text
+from springback.producers.environments.signal_hooks import (
+    INFO_SUCCESS_KEYS,
+    SIGNAL_NAMES,
+    SignalHooks,
+    StepContext,
+    action_text,
+    success_from_info,
+)
 
 BoolArray = npt.NDArray[np.bool_]
 NEXT_STEP, SAME_STEP, DISABLED = "NextStep", "SameStep", "Disabled"
@@ -169,6 +176,21 @@ def broken_numbers(context: StepContext) -> BoolArray:
     """Which slots are broken by default: those with a NaN in their observation, or a reward that is not finite."""
     rewards = np.asarray(context.reward, dtype=np.float64)
     return ~np.isfinite(rewards) | has_nan(context.observation, len(rewards))
+
+
+def told_successes(hooks: SignalHooks, info: VectorInfo, slots: int) -> BoolArray | None:
+    """Which slots' infos say success, without a loop over them; None where each has to be asked. Shape: (slots,)."""
+    keys = [key for key in INFO_SUCCESS_KEYS if key in info]
+    if hooks.success is not success_from_info or len(keys) > 1:
+        return None
+    if not keys:
+        return np.zeros(slots, dtype=np.bool_)
+    said = np.ma.filled(info[keys[0]], 0) if isinstance(info[keys[0]], np.ndarray) else np.empty(0, dtype=object)
+    if said.dtype.kind not in "biuf" or said.size != slots:
+        return None
+    said = said.reshape(slots)
+    successes: BoolArray = (said != 0) & (said == said)  # NaN says nothing
+    return successes
 
 
 def read_columns(

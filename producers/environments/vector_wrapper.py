@@ -45,6 +45,7 @@ from springback.producers.environments.vector_signals import (
     info_of_slot,
     read_columns,
     slots_apart,
+    told_successes,
     with_finals,
 )
 from springback.producers.errors import MissingExtraError
@@ -225,9 +226,13 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
             return
         columns = {name: rows_of(c, rows) for name, c in read_columns(self._hooks, context, reported, slots).items()}
         ended = self._running & (context.terminated | context.truncated)
-        asked = self._running if self._hooks.latch else ended
+        told = told_successes(self._hooks, info, slots) if self._hooks.latch else None
+        each_is_asked = self._hooks.latch and told is None
+        asked = self._running if each_is_asked else ended
         alone = self._alone(context, info, asked) if asked.any() else {}
-        if self._hooks.latch:
+        if told is not None:
+            self._latched |= told & self._running
+        elif each_is_asked:
             self._latch(alone)
         episodes = [episode for episode in self._episodes if episode is not None]
         ends = self._ends(alone, rows, ended, columns["progress"]) if ended.any() else []

@@ -11,6 +11,7 @@ import pytest
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.signal_hooks import SignalHooks, StepContext
+from springback.producers.environments.vector_signals import VectorInfo, told_successes
 from springback.producers.environments.vector_wrapper import VectorWrapper
 
 
@@ -97,6 +98,29 @@ def test_each_slot_has_its_own_success(
     assert emitter.flush()
     assert ends(publisher) == {"isaac-0": ["success"] * 2, "isaac-1": ["timeout"] * 2, "isaac-2": arm_2}
     assert [frame.n_steps for frame in publisher.frames] == [3] * 8
+
+
+@pytest.mark.parametrize(
+    ("infos", "told"),
+    [
+        ({"success": np.array([1.0, 0.0, np.nan])}, [True, False, False]),
+        (
+            {"is_success": np.array([True, True, False]), "_is_success": np.array([True, False, True])},
+            [True, False, False],
+        ),
+        ({"success": np.array([[1], [0], [1]])}, [True, False, True]),
+        ({}, [False, False, False]),
+        ({"success": np.array([True, None, False], dtype=object)}, None),  # each slot is asked
+        ({"success": np.ones(3), "is_success": np.zeros(3)}, None),
+    ],
+)
+def test_successes_of_all_slots_are_read_at_once_where_they_can_be(
+    infos: dict[str, Any], told: list[bool] | None
+) -> None:
+    found = told_successes(SignalHooks(latch=True), VectorInfo(infos, np.zeros(3, bool)), 3)
+    assert (None if found is None else found.tolist()) == told
+    hooked = SignalHooks(latch=True, success=lambda step: True)
+    assert told_successes(hooked, VectorInfo(infos, np.zeros(3, bool)), 3) is None
 
 
 def test_a_dimension_more_is_none(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
