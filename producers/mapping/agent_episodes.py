@@ -47,7 +47,7 @@ class CountLeftOut(Protocol):
 class RunningEpisode(NamedTuple):
     """An episode under way; its header is made at its first step, of all that is known by then.
 
-    `extended` says that work was added to it.
+    `extended` says that work was added to it, `joined` that its beginning was not seen.
     """
 
     header: EpisodeHeader | None
@@ -55,6 +55,7 @@ class RunningEpisode(NamedTuple):
     active_s: float
     next_step: int
     extended: bool = False
+    joined: bool = False
 
 
 class AgentEpisodes:
@@ -65,9 +66,12 @@ class AgentEpisodes:
         agent: its id.
         session: the session's id.
         count: counts everything that is left out.
+        live: whether somebody listens, who may have begun to in the midst of an episode; a recording is whole.
     """
 
-    def __init__(self, mapping: SignalMapping, agent: str, session: str, count: CountLeftOut) -> None:
+    def __init__(
+        self, mapping: SignalMapping, agent: str, session: str, count: CountLeftOut, *, live: bool = True
+    ) -> None:
         self.agent = agent
         self.session = session
         self.clock = SessionClock()
@@ -92,6 +96,8 @@ class AgentEpisodes:
         self._told: dict[EventKey, str] = {}
         self._held: dict[EventKey, str | None] = {}
         self._lasting: set[EventKey] = set()
+        self._live = live
+        self._states_heard: set[int] = set()
         self._episode: RunningEpisode | None = None
         self._episodes = 0
         self._ids: Counter[str] = Counter()
@@ -127,6 +133,8 @@ class AgentEpisodes:
             steps and ends, each before the next is worked out.
         """
         yield from self.advance(time_s)
+        joined = self._live and route.trigger and not self._states_heard.issuperset(route.states)
+        self._states_heard.update(route.states)
         begins = any([self._fires("begin", event, message) is not None for event in route.begin])
         reopens = any([self._fires("reopen", event, message) is not None for event in route.reopen])
         if begins and self._episode is not None:
@@ -137,7 +145,7 @@ class AgentEpisodes:
                 self._count(
                     "reopened", f"{self.agent}: episode {self._over!r} was ended, and yet goes on: as another one"
                 )
-            self._begin(time_s)
+            self._begin(time_s, joined=begins and joined)
         elif over and route.trigger:
             said = "an event `begin` or `reopen` can begin another of this id"
             self._count("after_end", f"{self.agent}: episode {self._over!r} is over; {said}")
@@ -204,10 +212,10 @@ class AgentEpisodes:
         at_s = self.clock.now_s if time_s is None else time_s
         yield ReportedEnd(episode.header, told, at_s, self._navigation(), extended=episode.extended)
 
-    def _begin(self, time_s: float) -> None:
+    def _begin(self, time_s: float, *, joined: bool) -> None:
         for cells in self._values.values():
             cells.forget()
-        self._episode, self._over = RunningEpisode(None, None, time_s, 0), None
+        self._episode, self._over = RunningEpisode(None, None, time_s, 0, joined=joined), None
         for key in [key for key in self._held if key[0] in ("end", "reopen")]:
             del self._held[key]  # what was said before an episode does not end it
         if self._mapping.step.cycle_s is not None:
@@ -276,7 +284,7 @@ class AgentEpisodes:
         self._episodes += 1
         self._remember_id(str(episode_id))
         joined = self._mapping.episode.joined
-        if joined is not None and joined.holds(self._board):
+        if episode.joined or (joined is not None and joined.holds(self._board)):
             self._count("joined", f"{self.agent}: the beginning of episode {name!r} was not seen: it teaches nothing")
             episode = episode._replace(next_step=1)  # an episode whose first step is not 0 is no reference
         return episode._replace(header=header, id=episode_id)

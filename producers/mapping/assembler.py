@@ -237,7 +237,8 @@ class EpisodeAssembler:
 
     def _new_agent(self, name: str, before: AgentEpisodes | None = None) -> AgentEpisodes:
         self.report.sessions += 1
-        agent = AgentEpisodes(self._mapping, name, f"{self._session}.{self.report.sessions}", self.report.count)
+        session, live = f"{self._session}.{self.report.sessions}", self._window_s is None
+        agent = AgentEpisodes(self._mapping, name, session, self.report.count, live=live)
         if before is not None:
             agent.inherit(before)
         return agent

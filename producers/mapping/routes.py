@@ -68,6 +68,11 @@ class Route:
         """Whether any rule reads them."""
         return bool(self.traits or self.values or self.trigger or self.events or self.looks)
 
+    @property
+    def states(self) -> list[int]:
+        """The places of the events by which each message names the episode that it is of, whenever that began."""
+        return [one.place for one in self.begin if one.own and one.event.look is not None and one.event.equals is None]
+
     def fingerprint(self, value: Any) -> str:
         """A digest of all that the mapping reads of a message."""
         paths = [path for _, _, path in (*self.traits, *self.values)]

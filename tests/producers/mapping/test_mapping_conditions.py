@@ -291,6 +291,22 @@ def test_an_episode_whose_beginning_was_not_seen_is_joined() -> None:
     assert play.left_out["joined"] == 1
 
 
+@pytest.mark.parametrize(
+    ("recorded", "first", "steps"), [(False, "a", [1, 0]), (False, "", [0, 0]), (True, "a", [0, 0])]
+)
+def test_a_state_that_names_an_episode_when_it_is_first_heard_is_of_its_midst(
+    recorded: bool, first: str, steps: list[int]
+) -> None:
+    text = ARM.replace("END", 'begin = { topic = "arm/state", field = "job", unknown = "" }')
+    play = Play(text.replace('field = "job" }', 'field = "job", unknown = "" }', 1), recorded=recorded)
+    for at_s, job in enumerate((first, "a", "b")):
+        play.say("arm/state", 2.0 * at_s, state(job, 0.1))
+    play.finish()
+    begun = {step.header.episode: step.step for step in reversed(play.steps)}
+    assert [begun["a"], begun["b"]] == steps
+    assert play.left_out.get("joined", 0) == steps[0]
+
+
 def test_an_event_that_tests_a_number_has_one_outcome() -> None:
     end = '[episode.end]\nfield = "done"\nat_least = 1\noutcomes = { 1 = "success" }'
     with pytest.raises(MappingError, match=r"episode.end: got .* expected neither unknown nor outcomes beside a test"):
