@@ -142,6 +142,7 @@ class FleetSeries:
         self._series.add(metrics.EPISODES, 1, *group, perturbation, outcome)
         self._series.add(metrics.INTERRUPTIONS, summary.interruptions, *group)
         self._series.add(metrics.EPISODES_WITH_GAP, int(summary.gap), *group)
+        self._series.add(metrics.EPISODES_OFF_RATE, int(summary.off_rate), *group)
         self._series.add(metrics.EPISODES_JOINED, int(summary.joined), *group)
         self._series.add(metrics.EPISODES_UNMOVED, int(summary.unmoved and summary.outcome == "success"), *group)
         if not summary.censored and not summary.provisional:

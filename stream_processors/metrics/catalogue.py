@@ -84,6 +84,14 @@ EPISODES_WITH_GAP = MetricSpec(
     source="ours (window detection)",
     labels=GROUP,
 )
+EPISODES_OFF_RATE = MetricSpec(
+    name="springback_episodes_off_rate_total",
+    kind="counter",
+    unit="episodes",
+    help="Ended episodes that decided far more, or less, often than those behind the baseline, so were not scored.",
+    source="ours",
+    labels=GROUP,
+)
 EPISODES_JOINED = MetricSpec(
     name="springback_episodes_joined_total",
     kind="counter",
@@ -287,6 +295,7 @@ METRIC_CATALOGUE: tuple[MetricSpec, ...] = (
     EPISODES_REOPENED,
     INTERRUPTIONS,
     EPISODES_WITH_GAP,
+    EPISODES_OFF_RATE,
     EPISODES_JOINED,
     EPISODES_UNMOVED,
     EPISODE_COST,

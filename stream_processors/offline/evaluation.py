@@ -320,6 +320,7 @@ def merged(parts: Iterable[FamilyBaseline]) -> FamilyBaseline:
     whole = FamilyBaseline()
     for part in parts:
         whole.references += part.references
+        whole.cycles += part.cycles
         whole.merge_cells(part.cells, sums_matrix(b"".join(part.cells.values())))
     return whole
 

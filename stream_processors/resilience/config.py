@@ -1,5 +1,6 @@
 """Every number of the resilience core that a user may set, with the defaults that the tests and figures stand on."""
 
+import math
 from typing import Literal
 
 import msgspec
@@ -24,6 +25,8 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         aggregate: contracts, margins and capacity of families.
         learn_from: `reference` learns from reference episodes that end in success; `success` from every successful
             episode, without the steps inside rebound windows, for fleets that have no clean runs.
+        rate_ratio: how many times more, or less, often than the episodes behind its family's baseline an episode may
+            decide and still be scored, by medians of cycle times; `any` scores all.
         idle_timeout_s: silence after which an open episode is closed as aborted, in seconds.
         status_interval_s: shortest time between two statuses of one agent, in seconds.
         open_episodes: episodes that one agent may have open at a time; one more, and its oldest is closed as aborted.
@@ -42,6 +45,7 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stability: StabilityConfig = StabilityConfig()
     aggregate: AggregateConfig = AggregateConfig()
     learn_from: Literal["reference", "success"] = "reference"
+    rate_ratio: float | Literal["any"] = 2.0
     idle_timeout_s: float = 300.0
     status_interval_s: float = 1.0
     open_episodes: int = 1024
@@ -49,3 +53,9 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silent_episodes: int = 16
     remembered_sessions: int = 8
     forget_agent_s: float = 7 * 86_400.0
+
+    def __post_init__(self) -> None:
+        """Checks the range."""
+        if self.rate_ratio != "any" and not 1 < self.rate_ratio < math.inf:
+            message = f'rate_ratio is {self.rate_ratio}, expected a number above 1, or "any"'
+            raise ValueError(message)

@@ -170,6 +170,9 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     beginning was not seen, `extended` that work was added to it while it ran, `unmoved` that its progress was the same
     after all its steps.
 
+    `cycle_s` is the median of its first 64 cycle times, None where fewer than 8 are known. `off_rate` says that it is
+    far from that of the family's baseline, so that the steps were left unscored.
+
     The episode may have gone on after silence had closed it: the summary of the largest `revision` is the one that
     holds, and all before it, which said aborted, are taken back.
     """
@@ -195,6 +198,8 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True, tag="episode"):
     navigation: NavigationReading | None = None
     realised_magnitude: float | None = None
     interruptions: int = 0
+    cycle_s: float | None = None
+    off_rate: bool = False
     gap: bool = False
     joined: bool = False
     extended: bool = False

@@ -1,8 +1,9 @@
 """`springback evaluate`: recovery costs of recordings, without Kafka."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -92,7 +93,7 @@ def evaluate(
             'set resilience.learn_from = "success"',
             err=True,
         )
-    for line in _caveats(evaluation.summaries):
+    for line in [*_caveats(evaluation.summaries), *_other_rates(evaluation.summaries)]:
         typer.echo(line, err=True)
     if json_file is not None:
         if str(json_file) == "-":
@@ -207,6 +208,26 @@ def _why_unmoved(progress: float) -> str:
     if progress >= 1.0:
         return "it is a flag rather than a share, or is read from what remains while nothing is to be done yet"
     return "it is told once an episode, and held"
+
+
+def _other_rates(summaries: Sequence["EpisodeSummary"]) -> list[str]:
+    """Agents that decide so much more, or less, often than their family's references that they cannot be compared."""
+    references: dict[str, list[float]] = defaultdict(list)
+    others: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for summary in summaries:
+        if summary.cycle_s is not None and summary.off_rate:
+            others[summary.traits.family, summary.key.agent].append(summary.cycle_s)
+        elif summary.cycle_s is not None and summary.traits.reference:
+            references[summary.traits.family].append(summary.cycle_s)
+    lines = []
+    for (family, agent), cycles in sorted(others.items()):
+        usual = f"{median(references[family]):.3g} s" if references[family] else "another time"
+        count = f"{len(cycles)} episodes are" if len(cycles) > 1 else "its episode is"
+        lines.append(
+            f"rate      family {family}: {agent} decides every {median(cycles):.3g} s, the references every {usual}: "
+            f'{count} unscored. Give it a family and references of its own, or set resilience.rate_ratio = "any"'
+        )
+    return lines
 
 
 def _write_report(directory: Path, evaluation: "Evaluation", sources: Sequence[Path]) -> Path:

@@ -55,6 +55,7 @@ class FamilyRecord(msgspec.Struct, frozen=True, kw_only=True):
     frozen: bool
     valued: int = 0
     stable: int = 0
+    cycles: list[float] = []
     request: str = ""
     schema_version: int = BASELINE_SCHEMA_VERSION
 
@@ -77,6 +78,7 @@ class StoredFamily(msgspec.Struct, frozen=True, kw_only=True):
     cells: list[StoredCell]
     valued: int = 0
     stable: int = 0
+    cycles: list[float] = []
 
 
 class BaselineFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,6 +146,7 @@ def baseline_records(
         frozen=baseline.frozen,
         valued=baseline.valued,
         stable=baseline.stable,
+        cycles=baseline.cycles,
         request=request,
     )
     yield family_record_key(family), _encoder.encode(record)
@@ -184,7 +187,7 @@ def apply_record(baseline: StageBaseline, key: bytes, value: bytes | None) -> Fa
         raise BaselineFormatError(message) from error
     _check_version(record.schema_version, f"stage-baseline record of family {family!r}")
     known.references, known.largest, known.frozen = record.references, record.largest, record.frozen
-    known.valued, known.stable = record.valued, record.stable
+    known.valued, known.stable, known.cycles = record.valued, record.stable, record.cycles
     return record
 
 
@@ -206,6 +209,7 @@ def dump_baseline(baseline: StageBaseline) -> bytes:
             ],
             valued=family.valued,
             stable=family.stable,
+            cycles=family.cycles,
         )
         for name, family in sorted(baseline.families.items())
     }
@@ -246,6 +250,7 @@ def load_baseline(data: bytes) -> StageBaseline:
             largest=list(stored.largest),
             valued=stored.valued,
             stable=stored.stable,
+            cycles=list(stored.cycles),
         )
     return StageBaseline(families=families, grid=content.grid)
 

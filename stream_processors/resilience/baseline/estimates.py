@@ -103,7 +103,8 @@ class FamilyIndex:
 
     `rows` has shape (modes + 1, P, Q); the last mode stands for unknown ones. `valued` and `stable` say whether returns
     and stability vectors have been learned. The baseline holds `references` episodes; the largest sums of
-    `bound_references` of them count for its alarm bounds.
+    `bound_references` of them count for its alarm bounds. `cycle_s` is the median of its episodes' median cycle times,
+    None where none is known.
     """
 
     modes: dict[str, int]
@@ -113,6 +114,7 @@ class FamilyIndex:
     bound_references: int
     valued: bool
     stable: bool
+    cycle_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,7 @@ def _materialise_family(
         bound_references=len(family.counting_sums()),
         valued=family.valued > 0,
         stable=family.stable > 0,
+        cycle_s=float(np.median(family.cycles)) if family.cycles else None,
     )
     return _estimates(every, family_mean=every.mean[0]), index
 

@@ -112,6 +112,7 @@ class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episod
     `sums` is little-endian float64, one row (n, mean, M2) per cell. `largest` is absent while the family had no
     baseline to score the whole episode by, and where a gap lies in it. `policy` holds a row of policy sums per cell,
     in the same order, or nothing; `valued` and `stable` say whether there are returns and stability vectors among them.
+    `cycle_s` is the median of its first cycle times, in seconds; None where too few are known.
     """
 
     family: str
@@ -122,6 +123,7 @@ class EpisodeContribution(msgspec.Struct, frozen=True, kw_only=True, tag="episod
     policy: bytes = b""
     valued: bool = False
     stable: bool = False
+    cycle_s: float | None = None
     schema_version: int = BASELINE_SCHEMA_VERSION
 
 
@@ -130,7 +132,7 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
 
     `valued` and `stable` count the reference episodes that have taught returns and stability vectors. `largest` are
     the sums that alarm bounds are calibrated by, `recent` the marks of the latest contributions' episodes; both oldest
-    first.
+    first, as are `cycles`, the median cycle times of episodes.
     """
 
     cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
@@ -139,6 +141,7 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
     valued: int = 0
     stable: int = 0
     largest: list[LargestSums] = msgspec.field(default_factory=list)
+    cycles: list[float] = msgspec.field(default_factory=list)
     frozen: bool = False
     recent: list[int] = msgspec.field(default_factory=list)
     schema_version: int = BASELINE_SCHEMA_VERSION
@@ -156,6 +159,8 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
         self.references += 1
         if contribution.largest is not None:
             self.largest = [*self.largest, contribution.largest]
+        if contribution.cycle_s is not None:
+            self.cycles = [*self.cycles, contribution.cycle_s][-config.calibration_memory :]
         # References only become more: what no longer counts never will.
         needed = config.calibration_share * self.references
         latest = [sums for sums in self.counting_sums() if sums.references >= needed]

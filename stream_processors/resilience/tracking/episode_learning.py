@@ -167,6 +167,7 @@ def contribution(episode: OpenEpisode, last_window: Tally | None, scored_by: int
         cells=tuple(learning.cells),
         sums=sums.tobytes(),
         largest=largest,
+        cycle_s=episode.cycle_s(),
         **_policy_part(episode, learning),
     )
 

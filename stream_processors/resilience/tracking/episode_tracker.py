@@ -33,6 +33,7 @@ from springback.stream_processors.resilience.stability.policy_stability import a
 from springback.stream_processors.resilience.stability.value_function import AnchorValues, ValueModel
 from springback.stream_processors.resilience.tracking.admission import admit_rows, forget_episode, keep_silent
 from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode, UnusedSteps
+from springback.stream_processors.resilience.tracking.decision_rate import follow_rates
 from springback.stream_processors.resilience.tracking.episode_learning import contribution, learn
 from springback.stream_processors.resilience.tracking.scoring import ScoredBatch, score
 from springback.stream_processors.resilience.tracking.tracker_state import (
@@ -76,7 +77,7 @@ class EpisodeTracker:
             baseline: what to score by.
         """
         batch = admit_rows(table, list(states), self.config, baseline.grid)
-        scored = score(batch, baseline, self.config)
+        scored = score(batch, baseline, self.config, follow_rates(batch, baseline, self.config))
         outputs = TrackerOutputs(
             [episode_begun(e.state) for e in batch.episodes if e.opened_in is not None or e.reopened],
             unused=batch.unused,
@@ -144,6 +145,10 @@ class EpisodeTracker:
                 if state.learning is not None:
                     state.learning.sums.run(plain, begin, end)
                 events[place] += walk(state.detectors, plain, begin, end, bounds, config, provisional=provisional)
+        for place, episode in enumerate(rows.episodes):
+            if episode.state.off_rate:
+                # What its first steps were judged by is no measure of them.
+                events[place] += break_off(episode.state.detectors, int(rows.stops[place]))
         return events
 
     def _finish(self, episode: TouchedEpisode, outputs: TrackerOutputs, references: int = 0) -> None:
@@ -316,7 +321,7 @@ def episode_summary(
         steps=episode.steps,
         unscored_steps=episode.unscored,
         windows=costs.windows,
-        recovery_cost=costs.total if episode.steps > episode.unscored else None,
+        recovery_cost=costs.total if episode.steps > episode.unscored and not episode.off_rate else None,
         costs=costs.by_channel(),
         lost_cycles=costs.lost,
         window_steps=costs.steps,
@@ -327,6 +332,8 @@ def episode_summary(
         ended_s=ended_s,
         missing_steps=episode.missing,
         interruptions=episode.interruptions,
+        cycle_s=episode.cycle_s(),
+        off_rate=bool(episode.off_rate),
         gap=episode.gap,
         joined=episode.joined,
         extended=episode.extended,
@@ -334,8 +341,8 @@ def episode_summary(
         provisional=episode.provisional or is_learning(episode, config),
         bound_references=episode.bound_references,
         bound_references_needed=config.baseline.learning_references,
-        stability_loss=None if outcome == "aborted" else episode.stability.loss(),
-        beta_step=None if outcome == "aborted" else episode.stability.beta_step(),
+        stability_loss=None if outcome == "aborted" or episode.off_rate else episode.stability.loss(),
+        beta_step=None if outcome == "aborted" or episode.off_rate else episode.stability.beta_step(),
         navigation=None if navigation is None else NavigationReading.of(navigation),
         realised_magnitude=realised_magnitude,
         revision=episode.revision,

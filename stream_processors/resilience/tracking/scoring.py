@@ -65,11 +65,13 @@ class ScoredBatch:
         )
 
 
-def score(batch: Batch, baseline: MaterialisedBaseline, config: ResilienceConfig) -> ScoredBatch:
-    """Scores every row whose family has a baseline."""
+def score(
+    batch: Batch, baseline: MaterialisedBaseline, config: ResilienceConfig, left_out: Bools | None = None
+) -> ScoredBatch:
+    """Scores every row whose family has a baseline, but for those left out. Shape: `left_out` (n,)."""
     bins = batch.progress_bin, batch.residual_bin
     cell_of_row = baseline.rows_of(batch.families, batch.mode_names, batch.family, batch.mode, bins)
-    at = np.flatnonzero(cell_of_row >= 0)
+    at = np.flatnonzero((cell_of_row >= 0) if left_out is None else (cell_of_row >= 0) & ~left_out)
     rows, cell = batch.take(at), cell_of_row[at]
     z = excess(rows.signals, cell, baseline.cells)
     level = intensity(z, cell, baseline.cells)

@@ -1,6 +1,7 @@
 """What the episode tracker remembers of its agents: plain structs that MessagePack carries as they are."""
 
 import msgspec
+import numpy as np
 
 from springback.producers.contract.columns import LARGEST_INTEGER
 from springback.stream_processors.resilience.baseline.stage_baseline import CellKey
@@ -20,6 +21,10 @@ from springback.stream_processors.resilience.tracking.seen_steps import SeenStep
 TRACKER_SCHEMA_VERSION = 3
 """2: gaps, interruptions, unseen beginnings, references behind the bounds. Version 1 is read as having none of them.
 3: the steps that were seen of each episode, and episodes that silence has closed (see `state_of_version_2`)."""
+
+
+_LEAST_CYCLES = 8
+"""From so many cycle times on an episode says how often it decides (ours)."""
 
 
 class EpisodeCosts(msgspec.Struct):
@@ -80,7 +85,8 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     `WindowConfig.gap_steps`). `provisional` says that a window's alarm was raised while the family was learning;
     `bound_references` is how many references stood behind its bounds at the episode's last batch. `extended` is what
     its end says. `revision` counts how often it has gone on after silence had closed it. `progress_span`, its lowest
-    and its highest progress, is None where steps were seen before it was kept.
+    and its highest progress, is None where steps were seen before it was kept. `cycles` are its first known cycle
+    times, `off_rate` says whether they are far from the baseline's, None before that is decided (`decision_rate`).
     """
 
     key: EpisodeKey
@@ -92,6 +98,8 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     last_step: int = -1
     seen: SeenSteps = msgspec.field(default_factory=SeenSteps)
     revision: int = 0
+    cycles: list[float] = msgspec.field(default_factory=list)
+    off_rate: bool | None = None
     progress: float = 0.0
     rise: ProgressRise = msgspec.field(default_factory=ProgressRise)
     progress_span: tuple[float, float] | None = None
@@ -119,6 +127,10 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
         """Whether its progress is known to have been the same after all its steps, of which there are several."""
         span = self.progress_span
         return self.steps > 1 and span is not None and span[0] == span[1]
+
+    def cycle_s(self) -> float | None:
+        """The median of its first cycle times, in seconds; None where fewer than 8 are known."""
+        return float(np.median(self.cycles)) if len(self.cycles) >= _LEAST_CYCLES else None
 
     def open_window(self) -> OpenWindow | None:
         """The window that the episode is in, as a status shows it."""

@@ -81,6 +81,7 @@ def messages_of_every_kind() -> list[tuple[bytes, bytes]]:
         (b"late", packed(frame("late", range(5)))),
         (b"reboot", packed(frame("reboot", range(5), session="before"))),
         (b"reboot", packed(frame("reboot", range(3), session="after"))),
+        (b"keyless", packed(frame("whose", range(5)))),
         (b"good", packed(frame("good", range(5), outcome="success"))),
     ]
 
@@ -101,7 +102,7 @@ def test_whatever_arrives_the_worker_goes_on(embedded_stream: "Stream") -> None:
         async def done() -> bool:
             counts = {agent: status.counts for agent, status in (await latest()).items()}
             return {"plain", "nan", "twice", "late", "reboot", "good", "last"} <= counts.keys() and (
-                counts["twice"].duplicate_steps == counts["late"].duplicate_steps == counts["reboot"].steps - 3 == 5
+                counts["twice"].duplicate_steps == counts["late"].overtaken_steps == counts["reboot"].steps - 3 == 5
             )
 
         await until(done, "every agent's status")
@@ -111,11 +112,13 @@ def test_whatever_arrives_the_worker_goes_on(embedded_stream: "Stream") -> None:
     assert {agent: status.counts.steps for agent, status in statuses.items()} == {
         "plain": 5, "nan": 2, "twice": 5, "late": 5, "reboot": 8, "good": 5, "last": 2,
     }  # fmt: skip
-    outcomes = {key: summary.outcome for key, summary in summaries.items() if isinstance(summary, EpisodeSummary)}
-    assert {(key.agent, key.session): outcome for key, outcome in outcomes.items()} == {
+    ends = [summary for summary in summaries.values() if isinstance(summary, EpisodeSummary)]
+    assert {(summary.key.agent, summary.key.session): summary.outcome for summary in ends} == {
         ("reboot", "before"): "aborted", ("good", "s1"): "success", ("last", "s1"): "failure",
     }  # fmt: skip
-    assert len(dead) == 3
+    assert len(dead) == 5
+    reasons = {record.key: record.headers["reason"] for record in dead if record.key != b"garbage"}
+    assert reasons == {b"nan": b"not_finite", b"late": b"overtaken", b"keyless": b"wrong_key"}
     whole = [record for record in dead if record.key == b"garbage"]
     assert {record.value for record in whole} == {b"\x00\xff nothing that anyone can read", b""}
     assert {name for record in dead for name in record.headers} == {"reason", "topic", "partition", "offset", "detail"}

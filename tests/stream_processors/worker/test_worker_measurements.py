@@ -49,7 +49,7 @@ class Worker:
 
     def arrive(self, *frames: StepFrame, partition: int = 0) -> None:
         for frame in frames:
-            self.engine.append(partition, b"k", encode_msgpack(frame))
+            self.engine.append(partition, frame.producer.encode(), encode_msgpack(frame))
         asyncio.run(self.tracking.process(self.engine.read(partition)))
 
     def tick(self) -> None:
@@ -115,7 +115,7 @@ def test_the_age_of_the_last_offset_outlives_the_partitions(worker: Worker) -> N
 def test_what_is_behind_is_known_once_the_broker_was_asked(worker: Worker) -> None:
     worker.arrive(frame("a"))
     for partition in (0, 1, 1):
-        worker.engine.append(partition, b"k", encode_msgpack(frame("b")))
+        worker.engine.append(partition, b"b", encode_msgpack(frame("b")))
     assert worker.value(metrics.WORKER_OFFSETS_BEHIND, TRACK_STEPS) is None
     worker.tick()
     assert worker.value(metrics.WORKER_OFFSETS_BEHIND, TRACK_STEPS) == 3
@@ -130,7 +130,7 @@ def test_what_is_behind_is_known_once_the_broker_was_asked(worker: Worker) -> No
 def test_a_worker_whose_batches_fail_stays_behind_and_ages(worker: Worker) -> None:
     worker.arrive(frame("a"))
     worker.tick()
-    worker.engine.append(0, b"k", encode_msgpack(frame("b")))
+    worker.engine.append(0, b"b", encode_msgpack(frame("b")))
     worker.tick()
     for failures in range(1, 4):
         worker.engine.fail_sends = 1

@@ -331,3 +331,23 @@ def test_evaluate_says_what_became_of_each_step_and_whose_clock_is_wrong(
         "frames of one producer in order, under one key",
         "clock     2 steps had a time before 2001 or far ahead, and got that of arrival: r7",
     ]
+
+
+def test_evaluate_says_once_who_decides_at_another_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def line(agent: str, episode: str, cycle_s: float, reference: bool) -> str:
+        rows = {"episode": [0] * 40, "step": list(range(40)), "progress": [(step + 1) / 40 for step in range(40)]}
+        header = {"agent": agent, "episode": episode, "family": "f", "reference": reference}
+        frame = {"schema_version": 1, "producer": agent, "session": "a", "episodes": [header]}
+        ends = [{"episode": 0, "outcome": "success"}]
+        return json.dumps(frame | {"steps": rows | {"cycle_time_s": [cycle_s] * 40}, "ends": ends})
+
+    path = tmp_path / "rates.frames.jsonl"
+    lines = [line("clean", str(number), 0.1, True) for number in range(12)]
+    lines += [line("fast", str(number), 0.02, False) for number in range(2)] + [line("same", "0", 0.12, False)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert cli.main(["evaluate", str(path)]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("rate")]
+    assert told == [
+        "rate      family f: fast decides every 0.02 s, the references every 0.1 s: 2 episodes are unscored. Give it a "
+        'family and references of its own, or set resilience.rate_ratio = "any"'
+    ]
