@@ -49,15 +49,19 @@ class ProgressRise(msgspec.Struct, array_like=True):
         >>> rise.highest, rise.risen_s
         (0.4, 7.0)
         """
+        # Row by row: on plain local numbers, since it is on the hot path.
+        highest, before, last, last_but_one = self.highest, self.before, self.last, self.last_but_one
         for value, now_s in zip(progress, arrived_s, strict=True):
-            if value < (self.before + self.highest) / 2 and self.highest > max(self.kept, self.doubted):
-                self.doubted = self.highest
-                self.highest = self.before = max(self.kept, value)
-                self.next_kept = min(self.next_kept, self.highest)
-            level = value if value > self.doubted else min(value, self.last, self.last_but_one)
-            if level > self.highest:
-                self.before, self.highest, self.risen_s = self.highest, level, now_s
-            self.last, self.last_but_one = value, self.last
+            if 2.0 * value < before + highest and highest > self.kept and highest > self.doubted:
+                self.doubted = highest
+                highest = before = max(self.kept, value)
+                self.next_kept = min(self.next_kept, highest)
+            if value > highest:
+                level = value if value > self.doubted else min(value, last, last_but_one)
+                if level > highest:
+                    before, highest, self.risen_s = highest, level, now_s
+            last, last_but_one = value, last
             self.steps += 1
             if self.steps % KEPT_STEPS == 0:
-                self.kept, self.next_kept = self.next_kept, self.highest
+                self.kept, self.next_kept = self.next_kept, highest
+        self.highest, self.before, self.last, self.last_but_one = highest, before, last, last_but_one
