@@ -30,7 +30,7 @@ AXES = {
         "low β",
         "1 / (1 + β / mean stability loss of the clean): 0.5 where magnitude 1 doubles the loss at worst",
     ),
-    "capacity": ("capacity λ*", "the largest tested stress whose level is kept; of more nothing is known"),
+    "capacity": ("capacity λ*", "the largest tested stress whose margin is not negative; of more nothing is known"),
 }
 """The six measures of a signature, each brought to 0 to 1 with 1 the best, and how. Source: ours."""
 

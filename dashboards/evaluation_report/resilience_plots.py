@@ -62,10 +62,11 @@ def stress_response_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSecti
             missing.append(f"{name_text(family)}: no declared stress has an episode that a margin could be found of.")
     return PlotSection(
         "How much stress does a family withstand?",
-        "From 0 on a level is kept, in the shaded part below it is not. M_f is the mean of the two worst ratios "
-        "of what was reached to what is asked, less 1. The dashed line is what is dependable: up to there every tested "
-        "level is kept. The bar at the bottom is the bootstrap interval of λ*. Half-filled marks are undecided: "
-        "negative by so few episodes that it may be chance. Hollow ones have too few episodes to decide anything.",
+        "In the shaded part below 0 a level is not kept. M_f is the mean of the two worst ratios of what was reached "
+        "to what is asked, less 1. The dashed line is what is dependable: up to there every tested level is kept. The "
+        "bar at the bottom is the bootstrap interval of λ*. Half-filled marks are undecided: negative by so few "
+        "episodes that it may be chance, or not negative though surely more than one episode in ten breaks the "
+        "contract. Hollow ones have too few episodes to decide anything.",
         panels,
         missing,
     )
@@ -85,7 +86,6 @@ def _stress_panel(family: str, curves: list[tuple[GroupRow, ResilienceJson]]) ->
         axes.set_ylim(bottom - room * (1.1 + 0.5 * len(curves)), top + room)
         stress_axis(axes, sorted({margin.stress for _, curve in curves for margin in curve.margins}))
         axes.set_ylabel("margin M_f (ratio units)")
-        axes.annotate("kept", (0, 0), (3, 3), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
         axes.annotate("not kept", (0, 0), (3, -11), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
         if len(curves) > 1:
             legend_above(axes)

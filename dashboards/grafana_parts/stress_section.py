@@ -101,7 +101,9 @@ def _margins_now(queries: MetricQueries) -> BarGauge:
     return _by_stress(
         "Margin M_f by stress, now",
         describe(
-            stress.STRESS_MARGIN, note=f"{_SUFFICIENT} A negative one may be chance where the level is undecided."
+            stress.STRESS_MARGIN,
+            note=f"{_SUFFICIENT} Whether a level is kept is its state: a negative margin may be chance, and with one "
+            "that is not negative too many episodes may break the contract.",
         ),
         _sufficient(queries, stress.STRESS_MARGIN),
         "λ {{stress}}: " + SERIES_OF_GROUP,

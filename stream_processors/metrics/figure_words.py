@@ -170,7 +170,7 @@ def short(text: str) -> str:
 def capacity_sentence(figures: CapacityFigures) -> str:
     """What the levels show, in a sentence or two.
 
-    A level is *kept* by its margin; that is not said of the contract, which single episodes may break all the same.
+    That a level is *kept* is not said of each of its episodes: single ones may break the contract all the same.
     """
     tested, dependable, broken = figures.tested_up_to, figures.dependable, figures.first_breach
     if tested is None:
@@ -183,6 +183,9 @@ def capacity_sentence(figures: CapacityFigures) -> str:
         told = f"Every tested level up to {stress_text(dependable)} is kept"
     if broken is not None:
         told += f"; the first with a negative margin is {stress_text(broken)}"
+    elif dependable is None or dependable < tested:
+        # No margin is negative, and yet it is not kept: there is one reason alone.
+        told += f"; {'there' if dependable is None else 'at the next'} too many episodes break the contract"
     if tested < _LARGEST_STRESS:
         return f"{told}. Above {stress_text(tested)} there are too few episodes to tell."
     return f"{told}."

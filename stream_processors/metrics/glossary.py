@@ -34,8 +34,8 @@ _WORDS = (
     Word(
         "kept",
         "a stress level",
-        "It has enough episodes, and their margin M is not negative; single ones may break the contract all the same "
-        "(violation share).",
+        "It has enough episodes, their margin M is not negative, and it is not sure (95 %) that more than one in ten "
+        "of them breaks the contract; single ones may break the contract all the same.",
     ),
     Word(
         "broken",
@@ -45,7 +45,8 @@ _WORDS = (
     Word(
         "undecided",
         "a stress level",
-        "The margin M is negative, but by so few episodes that it may be chance: it is neither kept nor broken.",
+        "Neither kept nor broken: the margin M is negative by so few episodes that it may be chance, or it is not, but "
+        "surely more than one episode in ten breaks the contract.",
     ),
     Word(
         "insufficient",
@@ -93,7 +94,8 @@ _WORDS = (
     Word(
         "λ*",
         "a family",
-        "Stress capacity: the largest level whose margin is not negative, whatever the levels below it are.",
+        "Stress capacity: the largest level whose margin is not negative, whether or not it, and the levels below it, "
+        "are kept.",
     ),
     Word(
         "not tested above",

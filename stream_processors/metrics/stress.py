@@ -57,7 +57,7 @@ CAPACITY_FLAG = ReadMetric[FamilyReading](
     kind="gauge",
     unit="1",
     help=(
-        "1 at the flag that holds: ok, open (at least this much: not tested above), none (no stress level holds) or "
+        "1 at the flag that holds: ok, open (at least this much: not tested above), none (every margin is negative) or "
         "insufficient (too few episodes); 0 elsewhere."
     ),
     source="ours",

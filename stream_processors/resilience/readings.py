@@ -312,8 +312,9 @@ class LevelFigures(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         episodes: how many it holds.
         margin: M_f; None where fewer entries than it needs are measured.
-        state: *kept* (margin not negative), *broken* (even the favourable margin is negative), *undecided* between, or
-            *insufficient* (too few episodes, or entries, to decide anything).
+        state: *kept* (margin not negative, and `violation_low` at most the share that may break the contract),
+            *broken* (even the favourable margin is negative), *undecided* between, or *insufficient* (too few episodes,
+            or entries, to decide anything).
         ratios: the entries of the margin.
         favourable_margin: the margin with the most favourable quantiles that so many episodes allow.
         violations: its episodes that broke the contract; `violation_low` and `violation_high` bound their share.
@@ -383,8 +384,8 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
         unpaired: perturbed episodes that are no pair, by `UnpairedReason`.
         stability_repeatability: the 0.95 quantile of the difference of losses between reference runs of one task: a
             difference within it says nothing. `beta_difference` is that of the pair that gives beta.
-        capacity: lambda*_f, 0 with flag `none` where no stress level holds, None with `insufficient` where no level can
-            say; `open` where nothing above it was tested.
+        capacity: lambda*_f, 0 with flag `none` where every margin is negative, None with `insufficient` where no level
+            can say; `open` where nothing above it was tested.
         dependable: the largest stress below and at which every level that can say is kept; None where the lowest is
             not, or none can say.
         tested_up_to: the largest stress of a level that can say.

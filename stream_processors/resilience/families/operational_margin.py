@@ -182,7 +182,7 @@ def level_figures(level: StressLevel, thresholds: ContractThresholds, config: Ag
     return LevelFigures(
         episodes=count,
         margin=held,
-        state=_state(held, at_best, enough=count >= config.min_episodes),
+        state=_state(held, at_best, enough=count >= config.min_episodes, too_many=low > config.alpha),
         ratios=ratios,
         favourable_margin=at_best,
         violations=violations,
@@ -192,11 +192,13 @@ def level_figures(level: StressLevel, thresholds: ContractThresholds, config: Ag
     )
 
 
-def _state(held: float | None, at_best: float | None, *, enough: bool) -> LevelState:
+def _state(held: float | None, at_best: float | None, *, enough: bool, too_many: bool) -> LevelState:
     if not enough or held is None or at_best is None:
         return "insufficient"
     if held >= 0:
-        return "kept"
+        # The margin sees each quantity by itself and the K worst of them alone, so that it may be 0 or more although
+        # most episodes break the contract, each in its own way or by the one quantity that others make up for.
+        return "undecided" if too_many else "kept"
     return "broken" if at_best < 0 else "undecided"
 
 

@@ -59,23 +59,24 @@ def stress_capacity(curve: Iterable[StressMargin]) -> StressCapacity:
     """lambda*_f: the largest stress of a sufficient level whose margin is not negative; 0 where none is.
 
     Beside it `dependable`, the largest stress up to which every sufficient level is kept: where a curve is not
-    monotone, a level that holds by itself does not make up for a lower one that does not. None where the lowest
-    sufficient level is not kept.
+    monotone, a level that holds by itself does not make up for a lower one that does not. Nor is a level kept by its
+    margin alone (too many of its episodes may break the contract), so this may be less than lambda* on any curve. None
+    where the lowest sufficient level is not kept.
 
     Source: equation 10; the flag, what is dependable, tested, sufficient, and the first breach are ours.
     """
     deciding = sorted((p for p in curve if p.sufficient and p.margin is not None), key=lambda point: point.stress)
     if not deciding:
         return StressCapacity(None, "insufficient", None, None, None)
-    kept = [point.stress for point in deciding if point.state == "kept"]
+    held = [point.stress for point in deciding if point.margin is not None and point.margin >= 0]
     unbroken = [point.stress for point in takewhile(lambda point: point.state == "kept", deciding)]
-    capacity, tested = max(kept, default=0.0), deciding[-1].stress
+    capacity, tested = max(held, default=0.0), deciding[-1].stress
     return StressCapacity(
         capacity=capacity,
-        flag="none" if not kept else "open" if capacity == tested < 1 else "ok",
+        flag="none" if not held else "open" if capacity == tested < 1 else "ok",
         dependable=max(unbroken, default=None),
         tested_up_to=tested,
-        first_breach=min((point.stress for point in deciding if point.state != "kept"), default=None),
+        first_breach=min((point.stress for point in deciding if point.stress not in held), default=None),
     )
 
 

@@ -128,17 +128,24 @@ def level(stress: float, violations: int, episodes: int, low: float, state: Leve
     )
 
 
-def test_a_contract_that_is_violated_at_a_level_that_is_kept_is_said_to_be() -> None:
-    """Situation 1: every episode ends with q 0.26 of 0.5: M = (0.52 + 1.5)/2 - 1 = 0.01, kept, and all broke it."""
+def test_a_contract_that_is_violated_at_a_level_with_a_margin_above_0_is_said_to_be() -> None:
+    """Situation 1: every episode ends with q 0.26 of 0.5: M = (0.52 + 1.5)/2 - 1 = 0.01, and all broke it."""
     found = family_reading(
-        dependable=0.4,
+        dependable=0.0,
         tested_up_to=0.4,
         first_breach=None,
         contract_violated=True,
-        margins=(level(0.0, 0, 20, 0.0), level(0.4, 10, 10, 0.7225)),
+        margins=(level(0.0, 0, 20, 0.0), level(0.4, 10, 10, 0.7225, "undecided")),
         undeclared=None,
     )
-    assert capacity_sentence(found).startswith("Every tested level up to 0.4 is kept.")
+    assert capacity_sentence(found) == (
+        "The level without stress is kept; at the next too many episodes break the contract. "
+        "Above 0.4 there are too few episodes to tell."
+    )
+    lowest = replace(found, dependable=None, tested_up_to=1.0)
+    assert capacity_sentence(lowest) == (
+        "Not even its lowest tested level is kept; there too many episodes break the contract."
+    )
     assert violated_sentences(found) == [
         "Contract violated: under stress 0.4 10 of 10 (72 to 100 %) episodes broke it."
     ]

@@ -49,6 +49,7 @@ def test_live_stress_is_the_quantile_of_the_active_on_the_grid() -> None:
         (0.0, curve_of(0.5, -0.1, 0.3), "within"),  # below the broken level
         (0.4, curve_of(0.5, 0.1, None), "untested"),
         (0.4, curve_of(0.5, 0.1, "insufficient"), "untested"),
+        (0.2, curve_of(0.5, "too_many"), "untested"),  # a margin alone makes no level withstood
         (0.4, curve_of(0.5, 0.1, "undecided"), "untested"),  # neither shown to hold nor to break
         (0.2, curve_of(0.5, None, -0.2), "untested"),
         (0.0, curve_of(None), "untested"),

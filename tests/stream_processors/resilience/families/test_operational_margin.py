@@ -154,6 +154,48 @@ def test_one_bad_run_breaks_no_level(bad: int, episodes: int, state: str) -> Non
     assert level_figures(level_of(*runs), THRESHOLDS, CONFIG).state == state
 
 
+def test_ten_episodes_that_all_break_the_contract_by_one_quantity_are_not_kept() -> None:
+    # q 0.26 of 0.5 is 0.52, the others are at the cap of 1.5: (0.52 + 1.5)/2 - 1 = 0.01, "kept". But all ten violate,
+    # and the lower Wilson bound of 10 of 10 is 1/(1 + 3.84/10) = 0.722, far above 0.1.
+    found = level_figures(level_of(*[summary_of(final_progress=0.9, final_propositions=0.26)] * 10), THRESHOLDS, CONFIG)
+    assert found.margin == pytest.approx(0.01)
+    assert (found.state, found.violations) == ("undecided", 10)
+    assert found.violation_low == pytest.approx(0.7225, abs=1e-4)
+
+
+def test_twenty_recoveries_that_all_cost_too_much_are_not_kept() -> None:
+    # Cost 9 of 5 is 0.5556; with 1.5: (0.5556 + 1.5)/2 - 1 = 0.028.
+    thresholds = msgspec.structs.replace(THRESHOLDS, recovery=5.0)
+    found = level_figures(level_of(*[summary_of(recovery_cost=9.0)] * 20), thresholds, CONFIG)
+    assert found.margin == pytest.approx((5 / 9 + 1.5) / 2 - 1, abs=1e-6)
+    assert (found.state, found.violations) == ("undecided", 20)
+
+
+def test_four_kinds_of_failure_of_nine_in_a_hundred_each_are_not_kept() -> None:
+    # The tenth of each of the quantities is good, as only nine of each are bad: all entries are at the cap, M is
+    # 1.5 - 1. But 36 of 100 violate: (0.36 + 0.0192 - 1.96 sqrt(0.36*0.64/100 + 0.0384/400))/1.0384 = 0.2727.
+    bad: list[dict[str, Any]] = [
+        {"final_progress": 0.0}, {"final_propositions": 0.0}, {"recovery_cost": 50.0}, {"violation": 50.0},
+    ]  # fmt: skip
+    runs = [summary_of(**fields) for fields in bad for _ in range(9)] + [summary_of()] * 64
+    found = level_figures(level_of(*runs), THRESHOLDS, CONFIG)
+    assert (found.margin, found.state, found.violations) == (0.5, "undecided", 36)
+    assert found.violation_low == pytest.approx(0.2727, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("violating", "state"),
+    # Of 20, (p + 0.096 - 1.96 sqrt(p (1 - p)/20 + 0.0024))/1.192: 4 of 20 is 0.0807 and 5 of 20 is 0.1119.
+    [(0, "kept"), (4, "kept"), (5, "undecided"), (20, "undecided")],
+)
+def test_kept_asks_that_a_share_above_alpha_is_not_sure(violating: int, state: str) -> None:
+    runs = [summary_of(recovery_cost=12.0)] * violating + [summary_of()] * (20 - violating)
+    found = level_figures(level_of(*runs), THRESHOLDS, CONFIG)
+    assert found.margin is not None
+    assert found.margin >= 0
+    assert (found.state, found.violations) == (state, violating)
+
+
 def test_situation_1_every_disturbed_episode_cut_at_step_2_breaks_its_level() -> None:
     # Progress and propositions 0, no cost as nothing was left to recover: with K = 3 of entries up to 10 the margin was
     # (0 + 0 + 10)/3 - 1 = 2.33, "kept". Now (0 + 0)/2 - 1 = -1.

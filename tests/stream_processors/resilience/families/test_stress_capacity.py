@@ -13,15 +13,19 @@ from springback.stream_processors.resilience.readings import ExtensibilityRatios
 GRID = AggregateConfig().grid
 
 
-def curve_of(*levels: float | LevelState | None) -> tuple[StressMargin, ...]:
-    """A curve over the grid: a level that is kept (margin 0 or more) or broken, by its margin; one that is `undecided`
-    (margin -0.1); `insufficient` in spite of a margin of 0.3; None where there is no episode."""
-    states: dict[object, LevelState] = {"undecided": "undecided", "insufficient": "insufficient", None: "insufficient"}
-    margins: dict[object, float | None] = {"undecided": -0.1, "insufficient": 0.3, None: None}
+def curve_of(*levels: float | str | None) -> tuple[StressMargin, ...]:
+    """A curve over the grid, by the margin of a level that is kept (0 or more) or broken, or by what a level is else.
+
+    `undecided` has a margin of -0.1, `too_many` (episodes that break the contract) one of 0.1, `insufficient` one of
+    0.3 in spite of it; None is without an episode.
+    """
+    states: dict[object, LevelState] = {"undecided": "undecided", "too_many": "undecided"}
+    margins = {"undecided": -0.1, "too_many": 0.1, "insufficient": 0.3}
     found = []
     for stress, level in zip(GRID, levels, strict=False):
-        margin = level if isinstance(level, float) else margins[level]
-        state = ("kept" if level >= 0 else "broken") if isinstance(level, float) else states[level]
+        margin = level if isinstance(level, float) else margins.get(level or "")
+        kept: LevelState = "kept" if isinstance(level, float) and level >= 0 else "broken"
+        state = kept if isinstance(level, float) else states.get(level, "insufficient")
         found.append(StressMargin(stress=stress, episodes=5, margin=margin, state=state, ratios=ExtensibilityRatios()))
     return tuple(found)
 
@@ -42,6 +46,10 @@ def curve_of(*levels: float | LevelState | None) -> tuple[StressMargin, ...]:
         # Undecided levels are not withstood, and not dependable; their margin is below 0.
         (curve_of(0.5, "undecided", -0.4), StressCapacity(0.0, "ok", 0.0, 0.4, 0.2)),
         (curve_of("undecided"), StressCapacity(0.0, "none", None, 0.0, 0.0)),
+        # So are those with a margin of 0 or more at which too many break the contract, but lambda* goes by the margin.
+        (curve_of(0.5, "too_many", -0.4), StressCapacity(0.2, "ok", 0.0, 0.4, 0.4)),
+        (curve_of(0.5, "too_many", 0.3), StressCapacity(0.4, "open", 0.0, 0.4, None)),
+        (curve_of("too_many"), StressCapacity(0.0, "open", None, 0.0, None)),
         # Levels that cannot say anything are passed over.
         (curve_of(0.5, "insufficient", 0.3), StressCapacity(0.4, "open", 0.4, 0.4, None)),
         (curve_of(0.5, None, 0.3), StressCapacity(0.4, "open", 0.4, 0.4, None)),
