@@ -394,10 +394,11 @@ def test_an_episode_that_silence_had_ended_and_that_went_on_counts_as_what_it_ca
     long: list[FamilyEvent] = [begun_of(episode="1"), aborted, goes_on, corrected]
     for events in (long, short):
         aggregator, state = FamilyAggregator(FIXED), FamilyState()
+        aggregator.take(state, summary_of(episode="2", outcome="aborted"), START_S)
         seen = []
         for event in [*events, *events]:
             aggregator.take(state, event, START_S)
             seen.append([(g.episodes, g.censored, g.active) for g in state.groups.values()])
-        assert seen[1] == [(0, 1, 0)]
-        assert seen[2] == ([(0, 0, 1)] if len(events) == 4 else [(1, 0, 0)])
-        assert seen[-1] == [(1, 0, 0)]
+        assert seen[1] == [(0, 2, 0)]
+        assert seen[2] == ([(0, 1, 1)] if len(events) == 4 else [(1, 1, 0)])
+        assert seen[-1] == [(1, 1, 0)]
