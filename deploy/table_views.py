@@ -90,7 +90,7 @@ def _group(row: "ResilienceJson") -> str:
 
 def _resilience_sentences(row: "ResilienceJson") -> list[str]:
     told = [capacity_sentence(row)]
-    if row.undeclared is not None and row.undeclared.episodes:
+    if row.undeclared is not None and row.undeclared.judged:
         told.append(undeclared_sentence(row.undeclared))
     told += violated_sentences(row)
     told += aborted_sentences(row.censored, row.episodes)

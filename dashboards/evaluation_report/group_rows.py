@@ -101,14 +101,15 @@ class StressRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         stress: the grid point nearest to the episodes' severity; None where it is undeclared.
         censored: episodes whose end was not seen; no figure counts them.
-        provisional: episodes whose family was still learning; margin, state and violations do not count them.
+        provisional: episodes whose family was still learning; the margin does not count them.
         unscored: episodes without a baseline to score them by; no cost counts them either.
         recovery_cost_mean, recovery_cost_median: C_rec of an episode, dimensionless.
         stability_loss_mean: l of an episode, dimensionless.
         lost_cycles_mean: cycles lost in the windows of an episode.
         window_length_mean: steps from departure to re-entry, over the windows that were not censored.
         margin: M_f, in ratio units; `state` says what it shows, `counted` how many episodes it rests on.
-        violations: those of them that broke the contract; `violation_low` and `violation_high` bound their share.
+        judged: of how many it is known whether they broke the contract: of those and the provisional ones.
+        violations: those of them that did; `violation_low` and `violation_high` bound their share.
     """
 
     family: str
@@ -128,6 +129,7 @@ class StressRow(msgspec.Struct, frozen=True, kw_only=True):
     margin: float | None
     state: LevelState
     counted: int
+    judged: int
     violations: int
     violation_low: float | None
     violation_high: float | None
@@ -276,6 +278,7 @@ def _stress_row(group: ReportGroup, level: float | None, summaries: list[Episode
         margin=None if figures is None else figures.margin,
         state="insufficient" if figures is None else figures.state,
         counted=0 if figures is None else figures.episodes,
+        judged=0 if figures is None else figures.judged,
         violations=0 if figures is None else figures.violations,
         violation_low=None if figures is None else figures.violation_low,
         violation_high=None if figures is None else figures.violation_high,

@@ -169,8 +169,14 @@ def _stress(row: StressRow) -> list[str]:
         figure_text(row.lost_cycles_mean),
         figure_text(row.window_length_mean),
         margin,
-        violations_of(row.violations, row.counted, row.violation_low, row.violation_high) if row.counted else NO_VALUE,
+        _violations(row),
     ]
+
+
+def _violations(row: StressRow) -> str:
+    provisional = row.judged - row.counted
+    told = violations_of(row.violations, row.judged, row.violation_low, row.violation_high, provisional)
+    return told if row.judged else NO_VALUE
 
 
 def _interval(interval: Interval | None, text: Callable[[float | None], str], otherwise: str = "") -> str:

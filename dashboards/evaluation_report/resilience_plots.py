@@ -54,7 +54,7 @@ def stress_response_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSecti
         missing += [
             f"{name_text(family)}, {method_name(row)}: {undeclared_sentence(curve.undeclared)}"
             for row, curve in known
-            if curve.undeclared is not None and curve.undeclared.episodes
+            if curve.undeclared is not None and curve.undeclared.judged
         ]
         if curves:
             panels.append(_stress_panel(family, curves[:MOST_SERIES]))

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from springback.stream_processors.metrics.glossary import NOTHING_DECLARED, UNSETTLED, WITHIN_NOISE, LiveState
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.readings import CapacityFlag, FamilyReading, LevelState
 
 UNDECLARED = "undeclared"
@@ -22,6 +23,7 @@ UNDECLARED = "undeclared"
 NOT_KNOWN = "not known"
 NOT_TESTED_ABOVE = "not tested above"
 _LARGEST_STRESS = 1.0
+_ENOUGH = AggregateConfig().min_episodes
 _LIVE_WORDS: Mapping[LiveState, str] = {
     "within": "within",
     "untested": "untested",
@@ -87,8 +89,12 @@ class ViolationFigures(Protocol):
         """What the level shows."""
 
     @property
-    def episodes(self) -> int:
-        """All of them."""
+    def judged(self) -> int:
+        """All of them of which that is known."""
+
+    @property
+    def provisional(self) -> int:
+        """Those of them that ended while the family was learning."""
 
     @property
     def violations(self) -> int:
@@ -216,27 +222,35 @@ def live_sentence(family: FamilyReading) -> str:
 
 def violation_text(level: ViolationFigures) -> str:
     """How many of a level's episodes broke the contract, and the interval of their share."""
-    return violations_of(level.violations, level.episodes, level.violation_low, level.violation_high)
+    return violations_of(level.violations, level.judged, level.violation_low, level.violation_high, level.provisional)
 
 
-def violations_of(violations: int, episodes: int, low: float | None, high: float | None) -> str:
+def violations_of(violations: int, episodes: int, low: float | None, high: float | None, provisional: int = 0) -> str:
     """The same of bare numbers.
 
     >>> violations_of(20, 20, 0.8389, 1.0), violations_of(1, 3, None, None)
     ('20 of 20 (84 to 100 %)', '1 of 3')
+    >>> violations_of(20, 20, 0.8389, 1.0, 12)
+    '20 of 20 (84 to 100 %; of which 12 provisional)'
     """
     told = f"{violations:,} of {episodes:,}"
-    share = _interval(low, high)
+    share = _share(low, high, provisional)
     return told if share is None else f"{told} ({share})"
 
 
 def share_text(level: ViolationFigures) -> str | None:
-    """The interval of the share of a level's episodes that broke the contract; None where there is none."""
-    return _interval(level.violation_low, level.violation_high)
+    """The interval of the share of a level's episodes that broke the contract, and of which how many are provisional.
+
+    None where there is neither.
+    """
+    return _share(level.violation_low, level.violation_high, level.provisional)
 
 
-def _interval(low: float | None, high: float | None) -> str | None:
-    return None if low is None or high is None else f"{100 * low:.0f} to {100 * high:.0f} %"
+def _share(low: float | None, high: float | None, provisional: int) -> str | None:
+    told = [] if low is None or high is None else [f"{100 * low:.0f} to {100 * high:.0f} %"]
+    if provisional:
+        told.append(f"of which {provisional:,} provisional")
+    return "; ".join(told) or None
 
 
 class WorstLevel(NamedTuple):
@@ -257,13 +271,15 @@ def worst_level(figures: ContractFigures) -> WorstLevel | None:
 
     One with too few episodes is it only where none has enough: no contract is violated by it.
     """
-    levels = [WorstLevel(margin.stress, margin) for margin in figures.margins if margin.episodes]
-    if figures.undeclared is not None and figures.undeclared.episodes:
+    levels = [WorstLevel(margin.stress, margin) for margin in figures.margins if margin.judged]
+    if figures.undeclared is not None and figures.undeclared.judged:
         levels.append(WorstLevel(None, figures.undeclared))
 
     def badness(worst: WorstLevel) -> tuple[bool, float, int]:
         level = worst.level
-        return level.state != "insufficient", level.violation_low or 0.0, level.violations
+        # With provisional episodes there may be enough to break a contract, though none that a margin rests on.
+        enough = level.state != "insufficient" or (level.provisional > 0 and level.judged >= _ENOUGH)
+        return enough, level.violation_low or 0.0, level.violations
 
     return max(levels, key=badness, default=None)
 
@@ -297,16 +313,16 @@ def undeclared_sentence(level: ViolationFigures) -> str:
 
 
 def learning_sentences(references: int | None, needed: int | None, provisional: int) -> list[str]:
-    """How far a family has come in learning, and how many of its episodes count for nothing because of it.
+    """How far a family has come in learning, and how many of its episodes count in no margin because of it.
 
     >>> learning_sentences(12, 20, 14)
-    ['Learning: 12 of 20 references; its windows are provisional.', 'Provisional, and in no capacity: 14 episodes.']
+    ['Learning: 12 of 20 references; its windows are provisional.', 'Provisional, and in no margin: 14 episodes.']
     """
     learning = learning_text(references, needed)
     of = "" if references is None else " references"
     told = [] if learning is None else [f"{learning.capitalize()}{of}; its windows are provisional."]
     if provisional:
-        told.append(f"Provisional, and in no capacity: {provisional:,} episode{'' if provisional == 1 else 's'}.")
+        told.append(f"Provisional, and in no margin: {provisional:,} episode{'' if provisional == 1 else 's'}.")
     return told
 
 

@@ -118,7 +118,8 @@ _WORDS = (
     Word(
         "violation share",
         "a stress level",
-        "The share of its episodes that broke the contract, with its 95 % interval (Wilson).",
+        "The share of its episodes that broke the contract, with its 95 % interval (Wilson); provisional episodes are "
+        "among them.",
     ),
     Word(
         CONTRACT_VIOLATED,
@@ -134,7 +135,8 @@ _WORDS = (
     Word(
         "provisional",
         "a window or an episode",
-        "Its family was still learning: it is shown, but counts in no alert, no capacity and no comparison.",
+        "Its family was still learning: the window counts in no alert, no capacity and no comparison, the episode in "
+        "the violation share alone, by its progress, propositions and violations.",
     ),
     Word(
         "β",

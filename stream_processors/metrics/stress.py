@@ -113,6 +113,15 @@ STRESS_EPISODES = ReadMetric[FamilyReading](
     labels=_BY_STRESS,
     rows=lambda family: [(level.episodes, stress) for stress, level in _levels(family)],
 )
+STRESS_PROVISIONAL_EPISODES = ReadMetric[FamilyReading](
+    name="springback_stress_level_provisional_episodes",
+    kind="gauge",
+    unit="episodes",
+    help="Its episodes besides that ended while the family was learning: in the share that broke the contract.",
+    source="ours",
+    labels=_BY_STRESS,
+    rows=lambda family: [(level.provisional, stress) for stress, level in _levels(family)],
+)
 LEVEL_STATE = ReadMetric[FamilyReading](
     name="springback_stress_level_state",
     kind="gauge",
@@ -129,7 +138,7 @@ VIOLATION_RATIO = ReadMetric[FamilyReading](
     name="springback_contract_violation_ratio",
     kind="gauge",
     unit="1",
-    help="Share of a stress level's episodes that broke the contract, from 0 to 1.",
+    help="Share of a stress level's episodes that broke the contract, from 0 to 1; provisional ones included.",
     source="equation 7",
     labels=_BY_STRESS,
     rows=lambda family: [(level.violation_share, stress) for stress, level in _levels(family)],
@@ -244,6 +253,7 @@ STRESS_METRICS: tuple[ReadMetric[FamilyReading], ...] = (
     FAVOURABLE_MARGIN,
     EXTENSIBILITY_RATIO,
     STRESS_EPISODES,
+    STRESS_PROVISIONAL_EPISODES,
     LEVEL_STATE,
     VIOLATION_RATIO,
     VIOLATION_RATIO_LOW,

@@ -32,7 +32,7 @@ class FamilyRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         stress: the grid point nearest to the episodes' severity; None where it is undeclared.
         censored: episodes whose end was not seen; no cost mean counts them.
-        provisional: episodes that ended while their family was still learning: shown, and counted in no capacity.
+        provisional: episodes that ended while their family was still learning: shown, and counted in no margin.
         unscored: episodes without a baseline to score them by; no cost mean counts them either.
         recovery_cost_mean, recovery_cost_median: C_rec of an episode, dimensionless.
         lost_cycles_mean: cycles lost in the windows of an episode.
@@ -173,11 +173,17 @@ class LevelJson(msgspec.Struct, frozen=True, kw_only=True):
     violations: int
     violation_low: float | None
     violation_high: float | None
+    provisional: int
     progress: float | None
     propositions: float | None
     recovery: float | None
     stability: float | None
     safety: float | None
+
+    @property
+    def judged(self) -> int:
+        """Of how many episodes it is known whether they broke the contract."""
+        return self.episodes + self.provisional
 
     @property
     def sufficient(self) -> bool:
@@ -315,7 +321,7 @@ def _resilience(reading: FamilyReading) -> ResilienceJson:
 def _level(level: LevelFigures) -> dict[str, Any]:
     """The fields that a level has in JSON."""
     shared = ("episodes", "margin", "favourable_margin", "state", "violations", "violation_low", "violation_high")
-    return {name: getattr(level, name) for name in shared} | msgspec.structs.asdict(level.ratios)
+    return {name: getattr(level, name) for name in (*shared, "provisional")} | msgspec.structs.asdict(level.ratios)
 
 
 def _episode(summary: EpisodeSummary, windows: list[WindowReading], contract_margin: float | None) -> EpisodeJson:

@@ -317,8 +317,11 @@ class LevelFigures(msgspec.Struct, frozen=True, kw_only=True):
             or entries, to decide anything).
         ratios: the entries of the margin.
         favourable_margin: the margin with the most favourable quantiles that so many episodes allow.
-        violations: its episodes that broke the contract; `violation_low` and `violation_high` bound their share.
+        violations: its episodes that broke the contract, provisional ones too; `violation_low` and `violation_high`
+            bound their share.
         unmeasured: the entries that are left out because nothing has measured them.
+        provisional: episodes besides, which ended while the family was learning: by their progress, propositions and
+            violations they count in the violations and their share, and in nothing else.
     """
 
     episodes: int
@@ -330,6 +333,12 @@ class LevelFigures(msgspec.Struct, frozen=True, kw_only=True):
     violation_low: float | None = None
     violation_high: float | None = None
     unmeasured: tuple[str, ...] = ()
+    provisional: int = 0
+
+    @property
+    def judged(self) -> int:
+        """Of how many episodes it is known whether they broke the contract."""
+        return self.episodes + self.provisional
 
     @property
     def sufficient(self) -> bool:
@@ -338,8 +347,8 @@ class LevelFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def violation_share(self) -> float | None:
-        """The share of its episodes that broke the contract; None without one."""
-        return self.violations / self.episodes if self.episodes else None
+        """The share of its episodes that broke the contract, provisional ones included; None without one."""
+        return self.violations / self.judged if self.judged else None
 
 
 class StressMargin(LevelFigures, frozen=True, kw_only=True):
@@ -400,7 +409,8 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
             allows; `contract_violations` counts its beginnings.
         bound_references: references behind the family's alarm bounds, of `bound_references_needed`: it is learning as
             long as they are fewer. None where nothing said so. `provisional_episodes` ended while it was learning: of
-            the figures here they count in `episodes` and in those of outcome and navigation alone.
+            the figures here they count in `episodes`, in those of outcome and navigation, in the violations and their
+            shares, and so in `contract_violated`.
         navigation: by attack kind; `all` over every kind.
     """
 

@@ -112,7 +112,7 @@ def test_what_stands_behind_a_family_is_told_below_the_table() -> None:
     assert "Aborted, and in none of these figures: 50 of 80 episodes." in text
     assert "β 3.50 over 17 pairs says nothing: within run-to-run noise" in text
     assert "7 unpaired: 4 no twin, 3 other version." in text
-    assert "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no capacity: 7" in text
+    assert "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no margin: 7" in text
 
 
 def test_a_row_of_undeclared_stress_is_not_one_of_0() -> None:

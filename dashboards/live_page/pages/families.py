@@ -133,7 +133,7 @@ def _row(family: FamilyReading) -> dict[str, Any]:
         "now": now if family.live_stress is None else f"{stress_text(family.live_stress)} {now}",
         **{"now_sort": now, "now_mark": mark, "now_icon": icon},
         "now_hint": meaning(now),
-        "violations": NOTHING if worst is None else f"{worst.level.violations:,} of {worst.level.episodes:,}",
+        "violations": NOTHING if worst is None else f"{worst.level.violations:,} of {worst.level.judged:,}",
         "violations_remark": "; ".join(
             filter(None, (worst and f"λ {stress_text(worst.stress)}", worst and share_text(worst.level)))
         ),

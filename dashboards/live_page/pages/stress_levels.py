@@ -65,7 +65,7 @@ def _row(place: int, stress: float | None, level: LevelFigures) -> dict[str, Any
         **{"episodes": f"{level.episodes:,}", "episodes_sort": level.episodes},
         **{"margin": figure(level.margin), "margin_sort": _sortable(level.margin)},
         **{"favourable": figure(level.favourable_margin), "favourable_sort": _sortable(level.favourable_margin)},
-        "violations": f"{level.violations:,} of {level.episodes:,}" if level.episodes else NOTHING,
+        "violations": f"{level.violations:,} of {level.judged:,}" if level.judged else NOTHING,
         "violations_remark": share_text(level),
         "violations_sort": _sortable(level.violation_share),
     }

@@ -22,7 +22,6 @@ from springback.stream_processors.resilience.families.family_state import (
 )
 from springback.stream_processors.resilience.families.live_stress import contract_violated, live_stress, stress_state
 from springback.stream_processors.resilience.families.operational_margin import (
-    Quantities,
     ReferenceEpisodes,
     StressLevel,
     monitor,
@@ -120,8 +119,8 @@ class FamilyAggregator:
             group.levels, group.undeclared, group.drawn_by = {}, StressLevel(), None
         for summary in summaries:
             place = stress_place(summary.traits, self.config.contract(family))
-            if place.group in state.groups and not summary.censored and not summary.provisional:
-                state.groups[place.group].keep(Quantities.of(summary), place.stress, None, self.config)
+            if place.group in state.groups and not summary.censored:
+                state.groups[place.group].keep(summary, place.stress, None, self.config)
         state.active.clear()
         self.count_active(state, state.groups)
         thresholds = state.thresholds(self.config.contract(family), self.config)

@@ -2,8 +2,9 @@
 
 Every group has its own levels, pairs and live state; the thresholds of the contract come from the references of all,
 so that a worse version does not loosen its own contract. Episodes that ended while the family was learning
-(*provisional*) count in the outcome (success, completion, steps, navigation) and in nothing that costs, windows or
-stability losses go into: not in levels, thresholds, violations or pairs.
+(*provisional*) count in the outcome (success, completion, steps, navigation) and, by their progress, propositions and
+violations, in the share of episodes that break the contract: a family may fail from its first day on. They count in
+nothing that costs, windows or stability losses go into: not in margins, thresholds or pairs.
 """
 
 from collections.abc import Iterable
@@ -106,23 +107,26 @@ class GroupState(msgspec.Struct, kw_only=True):
         self.steps.add(summary.steps)
         if summary.navigation is not None:
             add_navigation(self.navigation, summary.traits.attack, summary.navigation, config.kind_memory)
+        self.violations += monitor(summary, thresholds) < 0
+        self.keep(summary, place.stress, config.level_generation, config)
         if summary.provisional:
             self._add_provisional(summary, place, config)
             return
-        self.violations += monitor(summary, thresholds) < 0
         self.costs.add(summary.recovery_cost)
         self.losses.add(summary.stability_loss)
-        self.keep(Quantities.of(summary), place.stress, config.level_generation, config)
         self._pair(summary.traits.task, summary.stability_loss, place, config)
 
-    def keep(self, episode: Quantities, stress: float | None, generation: int | None, config: AggregateConfig) -> None:
-        """Takes an episode into the level of its stress, None being undeclared."""
+    def keep(
+        self, summary: EpisodeSummary, stress: float | None, generation: int | None, config: AggregateConfig
+    ) -> None:
+        """Takes an episode that was seen to end into the level of its stress, None being undeclared."""
+        episode = Quantities.of(summary)
         if stress is None:
-            self.undeclared.add(episode, generation)
+            self.undeclared.add(episode, generation, provisional=summary.provisional)
             self.apart = None
             return
         point = nearest_point(stress, config.grid)
-        self.levels.setdefault(point, StressLevel()).add(episode, generation)
+        self.levels.setdefault(point, StressLevel()).add(episode, generation, provisional=summary.provisional)
         self.curve.pop(point, None)
 
     def draw(self, thresholds: ContractThresholds, config: AggregateConfig) -> tuple[StressMargin, ...]:

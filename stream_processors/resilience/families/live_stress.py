@@ -54,7 +54,7 @@ def stress_state(live: float, curve: Iterable[StressMargin]) -> StressState:
 def contract_violated(levels: Iterable[LevelFigures], config: AggregateConfig) -> bool:
     """Whether at some level with enough episodes more of them break the contract than alpha, at 95 % (Wilson)."""
     return any(
-        level.episodes >= config.min_episodes and level.violation_low is not None and level.violation_low > config.alpha
+        level.judged >= config.min_episodes and level.violation_low is not None and level.violation_low > config.alpha
         for level in levels
     )
 

@@ -56,12 +56,15 @@ class Quantities(NamedTuple):
 
     @classmethod
     def of(cls, summary: EpisodeSummary) -> "Quantities":
-        """Those of an episode at its end."""
+        """Those of an episode at its end; of a provisional one without recovery and stability, which nothing rests on.
+
+        What progress, propositions and violations came to does not depend on windows, and is not provisional.
+        """
         return cls(
             summary.final_progress,
             summary.final_propositions,
-            summary.recovery_cost,
-            summary.stability_loss,
+            None if summary.provisional else summary.recovery_cost,
+            None if summary.provisional else summary.stability_loss,
             summary.violation,
         )
 
@@ -89,16 +92,21 @@ class StressLevel(msgspec.Struct, kw_only=True):
 
     Attributes:
         newer, older: the rows of two generations; NaN stands for an unknown quantity. A full one becomes the older.
+        newer_provisional, older_provisional: those of provisional episodes, which belong to the same generations: they
+            count in the share that breaks the contract, and in no margin.
     """
 
     newer: bytearray = msgspec.field(default_factory=bytearray)
     older: bytearray = msgspec.field(default_factory=bytearray)
+    newer_provisional: bytearray = msgspec.field(default_factory=bytearray)
+    older_provisional: bytearray = msgspec.field(default_factory=bytearray)
 
     def __len__(self) -> int:
         """How many episodes it holds."""
-        return (len(self.newer) + len(self.older)) // _ROW.size
+        rows = self.newer, self.older, self.newer_provisional, self.older_provisional
+        return sum(map(len, rows)) // _ROW.size
 
-    def add(self, episode: Quantities, generation: int | None) -> None:
+    def add(self, episode: Quantities, generation: int | None, *, provisional: bool = False) -> None:
         """Takes in an episode that was seen to end; a generation holds at most so many, None for all.
 
         Raises:
@@ -107,13 +115,19 @@ class StressLevel(msgspec.Struct, kw_only=True):
         if not all(value is None or math.isfinite(value) for value in episode):
             message = f"expected finite numbers, got {episode}"
             raise ValueError(message)
-        if generation is not None and len(self.newer) >= generation * _ROW.size:
+        if generation is not None and len(self.newer) + len(self.newer_provisional) >= generation * _ROW.size:
             self.older, self.newer = self.newer, bytearray()
-        self.newer += _ROW.pack(*(math.nan if value is None else value for value in episode))
+            self.older_provisional, self.newer_provisional = self.newer_provisional, bytearray()
+        row = _ROW.pack(*(math.nan if value is None else value for value in episode))
+        if provisional:
+            self.newer_provisional += row
+        else:
+            self.newer += row
 
-    def rows(self) -> npt.NDArray[np.float64]:
-        """Its episodes. Shape: (n, 5), in the order of `Quantities`; NaN where unknown."""
-        return np.frombuffer(self.older + self.newer, dtype="<f8").reshape(-1, len(Quantities._fields))
+    def rows(self, *, provisional: bool = False) -> npt.NDArray[np.float64]:
+        """Its episodes, or the provisional ones. Shape: (n, 5), in the order of `Quantities`; NaN where unknown."""
+        held = self.older_provisional + self.newer_provisional if provisional else self.older + self.newer
+        return np.frombuffer(held, dtype="<f8").reshape(-1, len(Quantities._fields))
 
 
 class ReferenceEpisodes(msgspec.Struct, kw_only=True):
@@ -165,20 +179,20 @@ def margin(ratios: ExtensibilityRatios, smallest: int) -> float | None:
 
 
 def level_figures(level: StressLevel, thresholds: ContractThresholds, config: AggregateConfig) -> LevelFigures:
-    """What a level's episodes come to by these thresholds.
+    """What a level's episodes come to by these thresholds; of provisional ones the share of violations alone.
 
     Source: equations 8 and 9; the cap, the favourable margin, the state and the share of violations are ours.
     """
-    rows = level.rows()
-    count = len(rows)
-    if not count:
+    rows, provisional = level.rows(), level.rows(provisional=True)
+    count, judged = len(rows), len(rows) + len(provisional)
+    if not judged:
         return LevelFigures(episodes=0, margin=None, state="insufficient", ratios=ExtensibilityRatios())
     likely, favourable = _quantiles(rows, config.alpha)
     ratios = _capped(likely.ratios(thresholds), config.ratio_cap)
     held = margin(ratios, config.smallest)
     at_best = margin(_capped(favourable.ratios(thresholds), config.ratio_cap), config.smallest)
-    violations = _violations(rows, thresholds)
-    low, high = wilson_interval(violations, count)
+    violations = _violations(rows, thresholds) + _violations(provisional, thresholds)
+    low, high = wilson_interval(violations, judged)
     return LevelFigures(
         episodes=count,
         margin=held,
@@ -188,7 +202,8 @@ def level_figures(level: StressLevel, thresholds: ContractThresholds, config: Ag
         violations=violations,
         violation_low=low,
         violation_high=high,
-        unmeasured=tuple(name for name, ratio in msgspec.structs.asdict(ratios).items() if ratio is None),
+        unmeasured=tuple(name for name, ratio in msgspec.structs.asdict(ratios).items() if ratio is None and count),
+        provisional=len(provisional),
     )
 
 

@@ -106,7 +106,7 @@ def test_what_is_said_at_moments_of_a_demo() -> None:
     assert told == {
         "learning": (
             "Too few episodes at any declared stress to say what it withstands. Its agents work at 0.0 now: untested. "
-            "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no capacity: 12 episodes."
+            "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no margin: 12 episodes."
         ),
         "clean": (
             "The level without stress is kept. Above 0.0 there are too few episodes to tell. Its agents work at "

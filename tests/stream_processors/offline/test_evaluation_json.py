@@ -91,6 +91,7 @@ REPORTED = {
 }  # fmt: skip
 OF_A_MARGIN = {
     "stress", "episodes", "margin", "favourable_margin", "state", "violations", "violation_low", "violation_high",
+    "provisional",
     "progress", "propositions", "recovery", "stability", "safety",
 }  # fmt: skip
 

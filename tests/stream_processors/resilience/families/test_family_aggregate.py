@@ -158,15 +158,19 @@ def test_figures_are_those_of_a_batch(seed: int) -> None:
         assert reading.thresholds.recovery == (max(5.0, 2 * quantile(costs, 0.95)) if costs else None)
         told = [e.bound_references for e in ends if e.traits.family == family and e.bound_references is not None]
         assert reading.bound_references == max(told, default=None)
-        nowhere = [e for e in counted if e.traits.declared_stress is None]
-        assert (0 if reading.undeclared is None else reading.undeclared.episodes) == len(nowhere)
+        nowhere = [e.provisional for e in seen if e.traits.declared_stress is None]
+        undeclared = reading.undeclared
+        assert (0 if undeclared is None else undeclared.episodes) == nowhere.count(False)
+        assert (0 if undeclared is None else undeclared.provisional) == nowhere.count(True)
         for point in reading.margins:
             inside = [e for e in counted if level_of(e) == point.stress]
             assert point.episodes == len(inside)
             if inside:
                 least = quantile([e.final_progress for e in inside], 0.1) / reading.thresholds.progress
                 assert point.ratios.progress == pytest.approx(min(least, 1.5))
-                assert point.violations == sum(monitor(e, reading.thresholds) < 0 for e in inside)
+            early = [e for e in seen if e.provisional and level_of(e) == point.stress]
+            assert point.provisional == len(early)
+            assert point.violations == sum(monitor(e, reading.thresholds) < 0 for e in [*inside, *early])
 
 
 def level_of(summary: EpisodeSummary) -> float | None:
@@ -265,7 +269,7 @@ def test_beta_divides_by_the_magnitude_that_was_realised(
     assert {reason: count for reason, count in found.unpaired.items() if count} == unpaired
 
 
-def test_provisional_episodes_count_in_the_outcome_alone() -> None:
+def test_provisional_episodes_count_in_the_outcome_and_in_the_share_of_violations_alone() -> None:
     wild: dict[str, Any] = {"recovery_cost": 500.0, "stability_loss": 90.0, "violation": 70.0, "final_progress": 0.0}
     learning = [
         summary_of(
@@ -276,10 +280,33 @@ def test_provisional_episodes_count_in_the_outcome_alone() -> None:
     (found,) = aggregate(learning, AUTO)
     assert (found.episodes, found.provisional_episodes, found.success_rate) == (12, 12, 1.0)
     assert (found.bound_references, found.bound_references_needed, found.learning) == (11, 20, True)
-    assert (found.recovery_cost_mean, found.stability_loss_mean, found.violations, found.beta) == (None, None, 0, None)
+    assert (found.recovery_cost_mean, found.stability_loss_mean, found.beta) == (None, None, None)
     assert (found.capacity_flag, found.thresholds.recovery, found.thresholds.progress) == ("insufficient", None, 0.5)
-    assert found.contract_violated is False
     assert monitors(learning, AUTO) == {}
+    level = found.margins[0]
+    assert (level.state, level.episodes, level.margin, level.unmeasured) == ("insufficient", 0, None, ())
+    # Progress 0 of 0.5 breaks the contract.
+    assert (level.provisional, level.violations, found.violations, found.contract_violated) == (12, 12, 12, True)
+
+
+def test_what_rests_on_windows_violates_nothing_while_a_family_is_learning() -> None:
+    # A cost of 500 of 8, and a stability loss of 90 of 5; all else is well.
+    dear = [summary_of(str(i), provisional=True, recovery_cost=500.0, stability_loss=90.0) for i in range(12)]
+    (found,) = aggregate(dear, FIXED)
+    assert (found.margins[0].provisional, found.margins[0].violations, found.violations) == (12, 0, 0)
+    assert (found.contract_violated, found.violated) == (False, None)
+
+
+def test_provisional_episodes_change_no_margin_but_keep_a_level_from_being_kept() -> None:
+    good = [summary_of(f"good-{i}", stress=0.2) for i in range(20)]
+    early = [summary_of(f"early-{i}", stress=0.2, provisional=True, final_progress=0.0) for i in range(20)]
+    (alone,), (both,) = aggregate(good, FIXED), aggregate([*early, *good], FIXED)
+    one, other = alone.margins[1], both.margins[1]
+    assert (other.episodes, other.margin, other.favourable_margin) == (20, one.margin, one.favourable_margin)
+    assert (alone.capacity, both.capacity) == (0.2, 0.2)
+    # 20 of 40: (0.5 + 0.048 - 1.96 sqrt(0.25/40 + 0.0006))/1.096 = 0.352, more than 0.1.
+    assert other.violation_low == pytest.approx(0.352, abs=1e-3)
+    assert (one.state, other.state, both.contract_violated) == ("kept", "undecided", True)
 
 
 def test_what_holds_of_the_family_is_told_of_each_group_once() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from springback.stream_processors.metrics.figure_words import violated_sentences
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.families.family_aggregate import FamilyAggregator, FamilyEvent, aggregate
 from springback.stream_processors.resilience.families.family_state import FamilyState
@@ -155,6 +156,32 @@ def test_situation_4_fleets_that_declare_no_stress_have_a_level_of_their_own() -
     # Offline too.
     (offline,) = aggregate([event for event in ends_of_undeclared()], AUTO)
     assert (offline.contract_violated, offline.contract_violations, offline.stress_state) == (True, 1, None)
+
+
+def test_situation_4_a_family_that_fails_while_it_is_learning_is_told_of() -> None:
+    # Eight references, which are too few to learn by, and then 20 of 20 missions fail: there was no alert at all.
+    learning: dict[str, Any] = {"provisional": True, "bound_references": 4, "bound_references_needed": 20}
+    failed: dict[str, Any] = {"outcome": "failure", "final_progress": 0.2, "final_propositions": 0.0, **learning}
+    events: list[FamilyEvent] = [summary_of(f"clean-{i}", reference=True, **learning) for i in range(8)]
+    events += [
+        summary_of(str(i), stress=None, recovery_cost=None, ended_s=START_S + 60 * i, **failed) for i in range(20)
+    ]
+    aggregator, state = FamilyAggregator(AggregateConfig()), FamilyState()
+    said = [reading for event in events for reading in aggregator.take(state, event, time_of(event))]
+    # From the fifth on: the lower Wilson bound of 5 of 5 is 1/(1 + 3.84/5) = 0.566. It is told with the next event.
+    assert [(reading.contract_violated, reading.episodes) for reading in said] == [(True, 14)]
+    found = state.reading("navigation", ("default", "0"), AggregateConfig())
+    assert (found.learning, found.contract_violated, found.contract_violations, found.violated) == (True, True, 1, True)
+    assert found.undeclared is not None
+    assert (found.undeclared.episodes, found.undeclared.provisional, found.undeclared.violations) == (0, 20, 20)
+    assert (found.undeclared.state, found.undeclared.margin) == ("insufficient", None)
+    assert found.undeclared.violation_low == pytest.approx(0.8389, abs=1e-4)
+    # In no capacity, and the clean ones violate nothing.
+    assert (found.capacity, found.capacity_flag, found.dependable) == (None, "insufficient", None)
+    assert (found.margins[0].provisional, found.margins[0].violations) == (8, 0)
+    assert violated_sentences(found) == [
+        "Contract violated: under undeclared stress 20 of 20 (84 to 100 %; of which 20 provisional) episodes broke it."
+    ]
 
 
 def ends_of_undeclared() -> list[EpisodeSummary]:

@@ -284,6 +284,16 @@ def test_a_level_keeps_its_latest_two_generations() -> None:
     assert len(level_of(*[summary_of()] * 25)) == 25
 
 
+def test_provisional_episodes_belong_to_the_same_generations() -> None:
+    level = StressLevel()
+    for i in range(25):
+        level.add(Quantities(1.0, 1.0, None, None, float(i)), 10, provisional=i < 13)
+    # Ten, ten, and then five after the first ten have gone: of those left the first three are provisional.
+    assert level.rows(provisional=True)[:, 4].tolist() == [10.0, 11.0, 12.0]
+    assert level.rows()[:, 4].tolist() == [float(i) for i in range(13, 25)]
+    assert len(level) == 15
+
+
 def test_what_is_not_finite_enters_no_level() -> None:
     with pytest.raises(ValueError, match="finite"):
         level_of(summary_of(recovery_cost=math.inf))
