@@ -115,8 +115,7 @@ class AgentSeries:
         for reason in LATE_REASONS:
             name = f"{reason}_steps"
             late = getattr(status.counts, name) - (0 if restarted else getattr(before.counts, name))
-            if late > 0:
-                self._series.add(metrics.LATE_STEPS, late, closed_label_value("why", reason))
+            self._series.add(metrics.LATE_STEPS, max(0, late), closed_label_value("why", reason))
         if news.newest:
             agent.group = self._group_of(status.episodes[-1].traits) if status.episodes else None
             agent.figures = self._figures(status)

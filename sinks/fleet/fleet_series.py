@@ -125,8 +125,9 @@ class FleetSeries:
                 self._count_read(spec, window, group, origin)
 
     def _count_begun(self, traits: EpisodeTraits, group: Labels, *, goes_on: bool = False) -> None:
-        spec = metrics.EPISODES_REOPENED if goes_on else metrics.EPISODES_BEGUN
-        self._series.add(spec, 1, *group, closed_label_value("perturbation", traits.perturbation))
+        perturbation = closed_label_value("perturbation", traits.perturbation)
+        self._series.add(metrics.EPISODES_BEGUN, int(not goes_on), *group, perturbation)
+        self._series.add(metrics.EPISODES_REOPENED, int(goes_on), *group, perturbation)
 
     def _count_end(self, news: EndNews[AgentRecord], now_s: float) -> None:
         summary = news.summary
