@@ -51,7 +51,7 @@ _WORDS = (
     Word(
         "insufficient",
         "a stress level",
-        "It has too few episodes (fewer than 5), or too little of them is measured, to decide anything.",
+        "It has too few episodes (fewer than 5, provisional ones not counted) to decide anything.",
     ),
     Word(
         "within",

@@ -187,7 +187,7 @@ class LevelJson(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sufficient(self) -> bool:
-        """Whether it has enough episodes and entries to say anything."""
+        """Whether it has enough episodes to say anything."""
         return self.state != "insufficient"
 
 

@@ -313,8 +313,8 @@ class LevelFigures(msgspec.Struct, frozen=True, kw_only=True):
         episodes: how many it holds.
         margin: M_f; None where fewer entries than it needs are measured.
         state: *kept* (margin not negative, and `violation_low` at most the share that may break the contract),
-            *broken* (even the favourable margin is negative), *undecided* between, or *insufficient* (too few episodes,
-            or entries, to decide anything).
+            *broken* (even the favourable margin is negative), *undecided* between, or *insufficient* (too few episodes
+            to decide anything).
         ratios: the entries of the margin.
         favourable_margin: the margin with the most favourable quantiles that so many episodes allow.
         violations: its episodes that broke the contract, provisional ones too; `violation_low` and `violation_high`
@@ -342,7 +342,7 @@ class LevelFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sufficient(self) -> bool:
-        """Whether it has enough episodes and entries to say anything."""
+        """Whether it has enough episodes to say anything."""
         return self.state != "insufficient"
 
     @property

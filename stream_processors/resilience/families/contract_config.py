@@ -11,8 +11,8 @@ Threshold = float | Literal["auto"]
 CONFIDENCE = 0.95
 """Of the bound by which a level is called broken, and of the interval of a share of violations (ours)."""
 
-ENTRIES = 5
-"""How many quantities a contract holds."""
+SMALLEST_MOST = 2
+"""The largest K of equation 9 that is accepted (ours)."""
 
 ROUNDING = 1e-9
 """By how much a probability may be short of what is asked, against what floats make of it."""
@@ -98,10 +98,11 @@ class AggregateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of everything that is known per family (ours, where the paper leaves a value open). Times are seconds.
 
     A level at which everything fails must break its contract. It ends at no proposition, so one entry of equation 8 is
-    0; at best the other K - 1 of the margin are at the cap c. Their mean less 1 is below 0 only where (K - 1) c < K,
-    which is c < 2 for K = 2 and c < 1.5 for K = 3: other settings are refused. So are those with too few episodes for
-    any bound at the 95 % that a level is called broken by: of n, all fail by chance with alpha^n, which must be 0.05
-    at most.
+    0; at best the other one of the margin is at the cap c. For K = 2 their mean less 1 is below 0 only where c < 2:
+    other settings are refused. So is a larger K: progress and propositions alone are measured in any case (violations
+    once there is a reference), and with fewer than K entries a level decides nothing. So are settings with too few
+    episodes for any bound at the 95 % that a level is called broken by: of n, all fail by chance with alpha^n, which
+    must be 0.05 at most.
 
     Attributes:
         default: the contract of families that have none of their own.
@@ -109,7 +110,7 @@ class AggregateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         auto: how `auto` thresholds are resolved.
         alpha: the quantile of equation 8, and the share of episodes that a contract lets break it.
         ratio_cap: c, the most that one entry of equation 8 counts.
-        smallest: K of equation 9, how many of the smallest entries make the margin.
+        smallest: K of equation 9, how many of the smallest entries make the margin: 1 or 2.
         grid: the stress grid, rising from 0 to 1.
         min_episodes: n_min, the episodes that a stress level needs to decide anything.
         level_generation: a level keeps its latest episodes in two generations of this many, so that a repaired fleet
@@ -169,20 +170,22 @@ class AggregateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         self._check_that_failure_shows()
 
     def _check_that_failure_shows(self) -> None:
-        if self.smallest > ENTRIES:
-            message = f"smallest is {self.smallest}, expected at most {ENTRIES}: a contract has no more entries"
+        if self.smallest > SMALLEST_MOST:
+            message = (
+                f"smallest is {self.smallest}, expected 1 or {SMALLEST_MOST}: with more, a level at which everything "
+                "fails at once would decide nothing, as only its progress and propositions are measured for sure"
+            )
             raise ValueError(message)
         if not 1 <= self.ratio_cap < float("inf"):
             message = (
                 f"ratio_cap is {self.ratio_cap}, expected a number from 1 on: below it no level keeps its contract"
             )
             raise ValueError(message)
-        others = self.smallest - 1
-        if not others * self.ratio_cap < self.smallest:
+        if self.smallest == SMALLEST_MOST and self.ratio_cap >= SMALLEST_MOST:
             message = (
                 f"ratio_cap is {self.ratio_cap} with smallest {self.smallest}: a level at which everything fails would "
-                f"keep its contract, (0 + {others} * {self.ratio_cap:g}) / {self.smallest} - 1 being not below 0. "
-                f"Expected a ratio_cap below {self.smallest / others:g}, or a smaller smallest"
+                f"keep its contract, (0 + {self.ratio_cap:g}) / {self.smallest} - 1 being not below 0. "
+                f"Expected a ratio_cap below {SMALLEST_MOST}, or smallest 1"
             )
             raise ValueError(message)
         if not self.alpha**self.min_episodes <= 1 - CONFIDENCE + ROUNDING:
