@@ -167,8 +167,8 @@ class FamilyState(msgspec.Struct, kw_only=True):
         active: active episodes by a mark of 64 bits, oldest first.
         ended: the marks of the latest ended episodes, oldest first, and how often each had gone on after a silence;
             None, in older state, is never.
-        bound_references: the most references that an episode has told to be behind its family's alarm bounds, of
-            `bound_references_needed`; None where none said so.
+        bound_references: the references behind the family's alarm bounds, of `bound_references_needed`, as told by the
+            episode that ended last of those that said so (at `bound_references_s`); None where none did.
         sequence: rises with every change; it does not depend on how events came in batches.
         groups_let_go: groups dropped because there was no room for them.
     """
@@ -179,6 +179,7 @@ class FamilyState(msgspec.Struct, kw_only=True):
     ended: dict[int, int | None] = msgspec.field(default_factory=dict)
     bound_references: int | None = None
     bound_references_needed: int | None = None
+    bound_references_s: float = NEVER_S
     sequence: int = 0
     groups_let_go: int = 0
 
@@ -190,8 +191,14 @@ class FamilyState(msgspec.Struct, kw_only=True):
     def add(self, summary: EpisodeSummary, place: StressPlace, config: AggregateConfig) -> None:
         """Takes in an episode's end, of a group that there is."""
         if summary.bound_references is not None:
-            self.bound_references = max(summary.bound_references, self.bound_references or 0)
-            self.bound_references_needed = summary.bound_references_needed
+            # The last, not the most ever: a family that was given a new baseline is learning again. Of several that
+            # ended at one time the most, so that their order does not matter.
+            told = summary.ended_s, summary.bound_references, summary.bound_references_needed or 0
+            before = self.bound_references_s, self.bound_references or 0, self.bound_references_needed or 0
+            if told >= before:
+                self.bound_references_s = summary.ended_s
+                self.bound_references = summary.bound_references
+                self.bound_references_needed = summary.bound_references_needed
         if summary.traits.reference and not summary.censored and not summary.provisional:
             self.references.add(summary)
         thresholds = self.thresholds(config.contract(summary.traits.family), config)

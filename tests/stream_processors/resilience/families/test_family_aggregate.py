@@ -156,8 +156,9 @@ def test_figures_are_those_of_a_batch(seed: int) -> None:
         ]
         costs = [e.recovery_cost for e in references if e.recovery_cost is not None]
         assert reading.thresholds.recovery == (max(5.0, 2 * quantile(costs, 0.95)) if costs else None)
-        told = [e.bound_references for e in ends if e.traits.family == family and e.bound_references is not None]
-        assert reading.bound_references == max(told, default=None)
+        own = [e for e in ends if e.traits.family == family]
+        told = [(e.ended_s, e.bound_references) for e in own if e.bound_references is not None]
+        assert reading.bound_references == max(told, default=(None, None))[1]
         nowhere = [e.provisional for e in seen if e.traits.declared_stress is None]
         undeclared = reading.undeclared
         assert (0 if undeclared is None else undeclared.episodes) == nowhere.count(False)
@@ -287,6 +288,19 @@ def test_provisional_episodes_count_in_the_outcome_and_in_the_share_of_violation
     assert (level.state, level.episodes, level.margin, level.unmeasured) == ("insufficient", 0, None, ())
     # Progress 0 of 0.5 breaks the contract.
     assert (level.provisional, level.violations, found.violations, found.contract_violated) == (12, 12, 12, True)
+
+
+def test_a_family_with_a_new_baseline_is_learning_again() -> None:
+    needed = {"bound_references_needed": 20}
+    knows = summary_of("1", ended_s=START_S + 10, bound_references=30, **needed)
+    anew = summary_of("2", ended_s=START_S + 20, bound_references=3, **needed)
+    late = summary_of("3", ended_s=START_S + 15, bound_references=31, **needed)
+    as_late = summary_of("4", ended_s=START_S + 20, bound_references=2, **needed)
+    silent = summary_of("5", ended_s=START_S + 30)
+    for events in ([knows, anew, late, as_late, silent], [silent, as_late, late, anew, knows]):
+        (found,) = aggregate(events, AUTO)
+        # Of the two that ended last of those that said so, the larger.
+        assert (found.bound_references, found.learning) == (3, True)
 
 
 def test_what_rests_on_windows_violates_nothing_while_a_family_is_learning() -> None:
