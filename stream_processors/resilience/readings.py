@@ -17,7 +17,8 @@ from springback.producers.contract.frame import EpisodeTraits as EpisodeTraits
 from springback.producers.contract.frame import NavigationOutcome
 from springback.producers.contract.frame import Outcome as Outcome
 
-READING_SCHEMA_VERSION = 1
+READING_SCHEMA_VERSION = 2
+"""2: levels by state, live stress by state, undeclared stress, provisional. See `decode_reading` for version 1."""
 
 WindowState = Literal["open", "recovered", "unrecovered", "censored"]
 WindowCause = Literal["effort", "delay", "effort+delay"]
@@ -492,9 +493,9 @@ def encode_reading(reading: Reading) -> bytes:
 
 
 def decode_reading(data: bytes) -> Reading:
-    """The reading in a message's value.
+    """The reading in a message's value; of version 1 too, but for a family's, whose levels had no states.
 
     Raises:
-        msgspec.ValidationError: the bytes are no reading of a known kind.
+        msgspec.ValidationError: the bytes are no reading of a known kind and version.
     """
     return _decoder.decode(data)

@@ -187,7 +187,7 @@ def test_the_page_before_all_is_caught_up_shows_the_exporter_alone(summary: Make
 def test_the_exporter_tells_of_itself_and_of_the_broker() -> None:
     registry, sink = new_sink()
     sink.caught_up()
-    info = {"version": "1.2.3", "reading_schema": "1"}
+    info = {"version": "1.2.3", "reading_schema": "2"}
     assert registry.get_sample_value("springback_exporter_info", info) == 1
     assert registry.get_sample_value("springback_exporter_broker_reachable") == 0
     sink.show_frames_behind({0: 7, 1: 0})
