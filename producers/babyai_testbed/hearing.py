@@ -56,11 +56,6 @@ class Hearing:
             if number in unknown:
                 self._widen(action, name, unknown[number])
 
-    @property
-    def misreads(self) -> int:
-        """How many descriptions the agent takes for wider than they are."""
-        return sum(map(len, self._misread.values()))
-
     def todo(self, remaining: list[Any]) -> list[Any]:
         """What the agent sets out to do: all that remains, as it understands the order; one act where it may be wrong.
 
