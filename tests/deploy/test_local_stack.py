@@ -172,11 +172,22 @@ def test_nothing_is_left_running_when_the_parent_ends(
     assert bool(left) == (number == signal.SIGKILL)  # the next start removes those: see test_run_directory.py
 
 
-def test_the_signals_are_handled_as_before_after_the_block(program: list[str]) -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
+@pytest.fixture
+def default_signals() -> Iterator[tuple[signal.Signals, ...]]:
+    """SIGTERM and SIGHUP as a fresh process has them, whatever else this one has started."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
+    yield numbers
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_the_signals_are_handled_as_before_after_the_block(
+    program: list[str], default_signals: tuple[signal.Signals, ...]
+) -> None:
     with LocalStack(program=program):
-        assert signal.getsignal(signal.SIGTERM) not in before
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
+        assert all(callable(signal.getsignal(number)) for number in default_signals)
+    assert [signal.getsignal(number) for number in default_signals] == [signal.SIG_DFL] * 2
 
 
 def test_a_broker_of_somebody_else_is_used_and_left_alone(embedded_broker: str, program: list[str]) -> None:
