@@ -78,7 +78,7 @@ class BaselineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     largest_family: int = 2048
 
     def __post_init__(self) -> None:
-        """Checks that a family can ever learn enough: one that cannot is in no alert, for good."""
+        """Checks that a family can ever learn enough: one that cannot is in no margin, for good."""
         if not 0 < self.calibration_rank < 1:
             message = f"calibration_rank is {self.calibration_rank}, expected a share between 0 and 1"
             raise ValueError(message)

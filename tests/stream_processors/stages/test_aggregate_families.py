@@ -187,6 +187,25 @@ def test_a_state_of_version_1_is_brought_over() -> None:
     assert reducer.decode(reducer.encode(state)).families["family-0"].active == family.active
 
 
+def test_a_state_without_provisional_rows_is_read_as_having_none() -> None:
+    # As it was stored before levels kept them, and before it was known when references behind bounds were told.
+    reducer, state = AggregateFamilies(CONFIG), AggregateState()
+    told = {"bound_references": 30, "bound_references_needed": 20}
+    run([event_of(summary_of(str(i), stress=None if i % 2 else 0.2, **told)) for i in range(6)], reducer, state)
+    before = msgspec.msgpack.decode(reducer.encode(state), strict=False)
+    (family,) = before["families"].values()
+    del family["bound_references_s"]
+    (group,) = family["groups"].values()
+    for level in (group["undeclared"], *group["levels"].values()):
+        del level["newer_provisional"], level["older_provisional"]
+    found = reducer.decode(msgspec.msgpack.encode(before))
+    (known,) = found.families["navigation"].groups.values()
+    assert (len(known.undeclared), len(known.levels[0.2]), len(known.undeclared.rows(provisional=True))) == (3, 3, 0)
+    # The next that tells is the last.
+    run([event_of(summary_of("anew", bound_references=2, bound_references_needed=20))], reducer, found)
+    assert found.families["navigation"].bound_references == 2
+
+
 def test_a_state_of_another_version_is_an_error() -> None:
     data = msgspec.msgpack.encode({"schema_version": 99})
     with pytest.raises(StateFormatError, match="schema_version 99"):

@@ -108,7 +108,7 @@ def test_only_the_latest_largest_sums_are_kept() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        # A family would be learning for ever, and in no alert, without a word.
+        # A family would be learning for ever, and in no margin, without a word.
         ({"learning_references": 1025}, "learning_references is 1025, expected 0 to 1024 .calibration_memory."),
         ({"calibration_memory": 19}, "learning_references is 20, expected 0 to 19 .calibration_memory."),
         ({"calibration_memory": 9}, "calibration_episodes is 10, expected 1 to 9 .calibration_memory."),
