@@ -78,7 +78,8 @@ class FleetTraffic:
                 task,
                 agent=f"runner-{task % 3}",
                 outcome="failure" if failed else "success",
-                trouble=4.0 + 10 * stress,
+                # What holds loses two or three cycles of 12 left, at 10 each at most: below the 5 of the contract.
+                trouble=4.0 + 10 * stress if failed else 1.0 + 5 * stress,
                 stress=stress,
                 magnitude=stress,
                 perturbation=KINDS[task % len(KINDS)],
