@@ -107,12 +107,15 @@ class LiveWatch(msgspec.Struct, kw_only=True):
 
     @property
     def state(self) -> StressState | None:
-        """What counts: None before a state has held, and, but for a breach, while no declared stress runs."""
+        """What counts: None, but for a breach, while no declared stress runs and before what is seen has held.
+
+        A live stress that has just risen is told beside the state, and must not be called within for what was there
+        before it.
+        """
         if self.breach.counts:
             return "breach"
-        if self.seen is None or self.untested.counts is None:
-            return None
-        return "untested" if self.untested.counts else "within"
+        counted: StressState | None = {True: "untested", False: "within", None: None}[self.untested.counts]
+        return counted if counted == self.seen else None
 
     def look(self, seen: StressState | None, violated: bool, now_s: float, config: AggregateConfig) -> bool:
         """From now on this is seen; says whether what counts has changed by what was seen until now."""
