@@ -123,7 +123,8 @@ def read_end(index: int, entry: object, faults: list[PartFault]) -> EpisodeEnd |
 
 def _convert(part: Any, index: int, entry: object, kind: type[T], faults: list[PartFault]) -> T | None:
     values = _tidied(entry) if isinstance(entry, dict) else entry
-    if isinstance(values, dict) and isinstance(kind, type):
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    if isinstance(values, dict) and is_struct:
         values = without_rounding(kind, values)
     elif isinstance(values, float):
         values = rounded_back(values, 0.0, LARGEST_LOAD)
@@ -132,7 +133,7 @@ def _convert(part: Any, index: int, entry: object, kind: type[T], faults: list[P
     except msgspec.ValidationError as error:
         field, detail = told(kind, entry, error)
         arrived = shown_fields(entry if isinstance(entry, dict) else {"value": entry})
-        if not isinstance(kind, type):
+        if not is_struct:
             field, detail = part, f"{part}: {detail}"
         faults.append(PartFault(part, index, f"invalid_{_SINGULAR[part]}", detail, arrived, field))
         return None

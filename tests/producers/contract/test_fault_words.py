@@ -77,6 +77,7 @@ def test_what_a_header_costs_says_the_headers_fault() -> None:
         ({"navigation": {"metres_per_unit": 0.0}}, "metres_per_unit: got 0.0, expected a number above 0"),
         ({"navigation": 3}, "got 3, expected an object"),
         ({"realised_magnitude": "much"}, "realised_magnitude: got 'much', expected a number of 0 or more"),
+        ({"extended": "yes"}, "extended: got 'yes', expected true or false, without quotes"),
     ],
 )
 def test_other_parts_of_an_end_say_the_same(end: dict[str, Any], detail: str) -> None:

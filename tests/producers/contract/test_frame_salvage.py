@@ -131,7 +131,10 @@ def test_a_broken_magnitude_leaves_the_end(encode: Encode, bad: Any) -> None:
 
 
 @both
-@pytest.mark.parametrize(("told", "kept", "rejected"), [(True, True, []), ("yes", False, ["invalid_extended"])])
+@pytest.mark.parametrize(
+    ("told", "kept", "rejected"),
+    [(True, True, []), ("yes", False, ["invalid_extended"]), ({}, False, ["invalid_extended"])],
+)
 def test_whether_an_episode_was_extended_does_not_cost_its_end(
     encode: Encode, told: Any, kept: bool, rejected: list[str]
 ) -> None:
