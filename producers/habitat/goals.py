@@ -68,10 +68,17 @@ class GoalLegs:
 
     def share(self) -> float | None:
         """The share of all goals' way that is done, each goal counting alike; None where it is not known."""
-        if self._now_m is None or self.start_m is None:
-            return None
-        if self.start_m <= 0.0:
-            leg = float(self._now_m <= 0.0)
-        else:
-            leg = 1.0 - self._now_m / self.start_m
-        return leg if self.total == 1 else (self.found + min(1.0, max(0.0, leg))) / self.total
+        leg = share_done(self._now_m, self.start_m)
+        return leg if leg is None or self.total == 1 else (self.found + min(1.0, max(0.0, leg))) / self.total
+
+
+def share_done(distance_m: float | None, start_m: float | None) -> float | None:
+    """The share of a way that is done, below 0 where more is left than at its start; None where it is not known.
+
+    Args:
+        distance_m: what is left, m.
+        start_m: what there was, m.
+    """
+    if distance_m is None or start_m is None:
+        return None
+    return float(distance_m <= 0.0) if start_m <= 0.0 else 1.0 - distance_m / start_m

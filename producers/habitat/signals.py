@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from springback.producers.habitat.goals import GoalLegs
+from springback.producers.habitat.goals import GoalLegs, share_done
 from springback.producers.habitat.metrics import HabitatReading, TaskReading
 
 NAVIGATION_ACTIONS = ("stop", "move_forward", "turn_left", "turn_right", "look_up", "look_down")
@@ -306,7 +306,7 @@ class EpisodeSignals:
         by_distance = self.goals.share()
         if found.success and self.goals.total > 1 and by_distance is not None:
             by_distance = 1.0  # however many goals were expected
-        by_objects = _share_done(found.object_distance_m, self._objects_start_m)
+        by_objects = share_done(found.object_distance_m, self._objects_start_m)
         if parts is not None and by_objects is not None:
             by_objects = max(parts, by_objects)
         possible = (found.progress, found.share, by_objects, parts, by_distance, solved)
@@ -372,12 +372,6 @@ def _same(one: Sequence[float], other: Sequence[float]) -> bool:
 
 def _fits(number: float) -> bool:
     return 0.0 <= number < math.inf
-
-
-def _share_done(distance_m: float | None, start_m: float | None) -> float | None:
-    if distance_m is None or start_m is None:
-        return None
-    return float(distance_m <= 0.0) if start_m <= 0.0 else 1.0 - distance_m / start_m
 
 
 def _risen(total: float | None, before: float | None) -> float:
