@@ -24,11 +24,9 @@ def linear_share(value: float, zero: float, one: float) -> float:
     return min(max((value - zero) / (one - zero), 0.0), 1.0)
 
 
-def check_scale(zero: float, one: float) -> None:
-    """Raises `ValueError` unless the two ends of a scale are finite and differ."""
-    if not (math.isfinite(zero) and math.isfinite(one)) or zero == one:
-        message = f"a scale needs two different numbers, one that counts as 0 and one as 1; got {zero!r} and {one!r}"
-        raise ValueError(message)
+def is_scale(zero: float, one: float) -> bool:
+    """Whether these can be the two ends of a scale: they are finite, and differ."""
+    return math.isfinite(zero) and math.isfinite(one) and zero != one
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,10 @@ class MeasuredStress:
 
     def __post_init__(self) -> None:
         """Checks the scale."""
-        check_scale(self.zero, self.one)
+        if not is_scale(self.zero, self.one):
+            ends = f"{self.zero!r} and {self.one!r}"
+            message = f"a scale needs two different numbers, one that counts as 0 and one as 1; got {ends}"
+            raise ValueError(message)
 
     def of(self, value: Any) -> float | None:
         """λ of a measured value; None, which is undeclared, where it is no finite number."""

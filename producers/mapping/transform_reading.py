@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from springback.producers.emitter.measured_stress import is_scale
 from springback.producers.mapping.newest import Look
 from springback.producers.mapping.paths import FieldPath, TopicPattern
 from springback.producers.mapping.toml_section import SCALARS, TomlSection
@@ -48,7 +49,7 @@ def _transform(section: TomlSection, place: str, item: object, topic: TopicPatte
             one.refuse(name, item[name], "two numbers, the lower first")
         if name == "linear":
             match item[name]:
-                case [int() | float() as zero, int() | float() as end] if zero != end:
+                case [int() | float() as zero, int() | float() as end] if is_scale(zero, end):
                     return linear_transform(float(zero), float(end))
             one.refuse(name, item[name], "two different numbers: what counts as 0, and what counts as 1")
         if name == "table":

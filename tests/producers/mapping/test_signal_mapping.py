@@ -57,6 +57,11 @@ episode = { whole = true }
             "transform = { linear = [3, 3] }",
             r"transform\[0\].linear: got \[3, 3\], expected two different numbers",
         ),
+        (
+            'field = "done"',
+            "transform = { linear = [0, inf] }",
+            r"transform\[0\].linear: got \[0, inf\], expected two different numbers",
+        ),
         ('field = "done"', "transform = { linear = 3 }", r"transform\[0\].linear: got 3, expected two"),
         ('field = "done"', 'transform = { scale = "2" }', r"transform\[0\].scale: got '2', expected a number"),
         ('field = "done"', "transform = { scale = inf }", r"transform\[0\].scale: got inf, expected a number"),
