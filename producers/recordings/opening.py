@@ -102,7 +102,7 @@ class OpenRecording:
 
     def wants(self, topic: str) -> bool:
         """Whether the mapping reads this topic."""
-        wanted = self.topics.get(topic)
+        wanted = False if topic in self.others else self.topics.get(topic)
         if wanted is None:
             wanted = self.mapping.reads(topic)
             if wanted or len(self.topics) < MOST_TOPICS_NAMED:

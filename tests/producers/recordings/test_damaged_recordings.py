@@ -104,6 +104,7 @@ def test_topics_that_nobody_reads_are_not_all_kept() -> None:
     assert recording.wants("position")
     assert len(recording.topics) == MOST_TOPICS_NAMED + 1
     assert len(recording.others) == 1000 - MOST_TOPICS_NAMED
+    assert not recording.wants("camera/999")  # asked again, of those that are kept
 
 
 def test_a_table_that_was_cut_off(tmp_path: Path) -> None:
