@@ -272,46 +272,43 @@ class _MappedRecording:
     def __init__(self, progress: ReadingProgress) -> None:
         self._progress = progress
         self._batches = _FrameBatches()
-        self._first: OpenRecording | None = None
-        self._assembler: EpisodeAssembler | None = None
+        self._open: tuple[OpenRecording, EpisodeAssembler] | None = None  # the first piece, and what is made of all
         self._ended_s = math.nan
         self._number = 0
 
     def read(self, kind: str, recording: OpenRecording) -> Iterator[RecordedFrame]:
         """The frames of a piece, but for what its end leaves open."""
-        assembler = self._assembler
         for number, message in enumerate(find_source(kind, "recording").load()(recording), 1):
             if number == 1 and not goes_on(self._ended_s, message.receive_s):
                 yield from self.finish()
-                assembler = None
-            if assembler is None:
-                assembler = self._begin(recording)
+            _, assembler = self._open or self._begin(recording)
             self._number, self._ended_s = number, message.receive_s
             for frame in self._batches.add(assembler.add(message)):
                 yield RecordedFrame(encode_json(frame), recording.source, number, frame)
             if number % _MESSAGES_PER_TELLING == 1:
                 self._progress(recording.source, recording.share())
-        if assembler is None:
+        if self._open is None:
             self._begin(recording)
             yield from self.finish()
-        elif self._first is not None:
-            self._first.topics.update(recording.topics)
+        else:
+            first, _ = self._open
+            first.topics.update(recording.topics)
+            first.others.update(recording.others)
         self._progress(recording.source, 1.0)
 
     def finish(self) -> Iterator[RecordedFrame]:
         """The frames of what is open, and what is told at a recording's end."""
-        first, assembler = self._first, self._assembler
-        if first is None or assembler is None:
+        if self._open is None:
             return
+        first, assembler = self._open
         for frame in [*self._batches.add(assembler.finish()), *self._batches.flush()]:
             yield RecordedFrame(encode_json(frame), first.source, self._number, frame)
         _tell_left_out(first, assembler)
-        self._first = self._assembler = None
+        self._open = None
 
-    def _begin(self, recording: OpenRecording) -> EpisodeAssembler:
-        self._first = recording
-        self._assembler = EpisodeAssembler(recording.mapping, session=_session(recording.source), recorded=True)
-        return self._assembler
+    def _begin(self, recording: OpenRecording) -> tuple[OpenRecording, EpisodeAssembler]:
+        self._open = recording, EpisodeAssembler(recording.mapping, session=_session(recording.source), recorded=True)
+        return self._open
 
 
 def _begins_s(mapping: SignalMapping | None, path: Path) -> float | None:

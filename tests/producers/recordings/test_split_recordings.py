@@ -56,6 +56,27 @@ def test_what_runs_at_the_end_of_a_file_goes_on_in_the_next(tmp_path: Path, leng
     assert unreadable == []
 
 
+def test_topics_of_a_later_piece_are_named_too(tmp_path: Path) -> None:
+    text = """
+agent = "robot-7"
+record_topic = "topic"
+header = { family = "navigation" }
+step = { trigger = "mission" }
+signals = { progress = { topic = "mission", field = "done" } }
+episode = { whole = true }
+"""
+    said: list[dict[str, Any]] = [{"topic": "mission", "done": 0.5}]
+    later: list[dict[str, Any]] = [
+        {"topic": topic} for topic in ("mission", *(f"camera/{number}" for number in range(60)), "r7/mission")
+    ]
+    paths = [tmp_path / f"run_{number}.jsonl" for number in range(2)]
+    for path, rows in zip(paths, (said, later), strict=True):
+        path.write_bytes(b"\n".join(map(msgspec.json.encode, rows)))
+    _, unreadable = frames_of(paths, parse_mapping(text, "mine.toml"))
+    told = [part.detail for part in unreadable if part.reason == "topic_not_read"]
+    assert [each.partition(":")[0] for each in told] == ["'r7/mission' is not read"]
+
+
 def test_recordings_with_time_between_them_are_recordings_of_their_own(tmp_path: Path) -> None:
     first, second = ROWS[:15], [{**each, "time": each["time"] + 60.0} for each in ROWS[15:30]]
     frames, _ = frames_of(split(tmp_path, 15, first + second), MAPPING)
