@@ -271,11 +271,7 @@ class Conditions:
             given = section.take(name, None)
             if given is not None:
                 listed = given if isinstance(given, list) else [given]
-                parts = [
-                    self._made(section, f"{name}[{place}]", part, topic, of_item=of_item)
-                    for place, part in enumerate(listed)
-                ]
-                yield Together(tuple(parts), every=name == "all")
+                yield Together(self._parts(section, name, listed, topic, of_item=of_item), every=name == "all")
         if section.take("not", None) is not None:
             yield Opposite(self._one(section, "not", topic, of_item=of_item))
 
@@ -284,10 +280,14 @@ class Conditions:
         given = section.take(name)
         if not isinstance(given, list):
             return self._made(section, name, given, topic, of_item=of_item)
-        parts = [
+        return Together(self._parts(section, name, given, topic, of_item=of_item), every=False)
+
+    def _parts(
+        self, section: TomlSection, name: str, given: list[Any], topic: TopicPattern | None, *, of_item: bool
+    ) -> tuple[Condition, ...]:
+        return tuple(
             self._made(section, f"{name}[{place}]", part, topic, of_item=of_item) for place, part in enumerate(given)
-        ]
-        return Together(tuple(parts), every=False)
+        )
 
     def _made(
         self, section: TomlSection, place: str, given: Any, topic: TopicPattern | None, *, of_item: bool
