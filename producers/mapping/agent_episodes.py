@@ -140,7 +140,8 @@ class AgentEpisodes:
         if begins and self._episode is not None:
             yield from self.end(self._outcome(), time_s)
         over = self._episode is None and self._is_over()
-        if begins or (over and reopens) or (self._episode is None and self._begins_unsaid(route)):
+        unsaid = self._episode is None and not over and self._begins_unsaid(route)
+        if begins or unsaid or (over and reopens):
             if over and reopens:
                 self._count(
                     "reopened", f"{self.agent}: episode {self._over!r} was ended, and yet goes on: as another one"
@@ -222,8 +223,8 @@ class AgentEpisodes:
             self._next_due_s = time_s + self._mapping.step.cycle_s
 
     def _begins_unsaid(self, route: Route) -> bool:
-        """Whether a message of this route begins an episode without an event; an episode that was ended stays ended."""
-        return not self._mapping.episode.begin and bool(route.values or route.trigger) and not self._is_over()
+        """Whether a message of this route begins an episode without an event."""
+        return not self._mapping.episode.begin and bool(route.values or route.trigger)
 
     def _is_over(self) -> bool:
         """Whether the agent still names the episode that was ended last."""
