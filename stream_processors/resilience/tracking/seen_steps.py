@@ -6,7 +6,6 @@ are others under old numbers. All of it is ours.
 """
 
 import itertools
-import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +15,13 @@ import numpy as np
 
 from springback.stream_processors.intake.step_table import StepTable
 from springback.stream_processors.resilience.anchor import Bools, Ints
+from springback.stream_processors.resilience.columns import run_begins
 from springback.stream_processors.resilience.readings import UnusedReason
 
 MOST_SKIPPED = 32
 """Stretches of missing steps that are remembered of an episode; steps of older ones that come late pass for copies."""
 
 _CONTENT = ("progress", "propositions", "planning_s", "perception_s", "travel", "retries", "risk", "violation")
-_PACKED = struct.Struct(f"<{len(_CONTENT)}d")
 
 
 class SeenSteps(msgspec.Struct, array_like=True):
@@ -123,33 +122,37 @@ def sort_out(
     unused: list[dict[UnusedReason, list[int]]] = [{} for _ in episodes]
     fresh = np.zeros(len(table), dtype=bool)
     fresh[taken] = True
-    left_out = set(table.episode[~fresh].tolist())
-    mixed = {id(episodes[number].seen) for number in left_out}
+    left_out = np.flatnonzero(~fresh)
+    content_of = dict(zip(left_out.tolist(), contents_of(table, left_out), strict=True))
+    mixed = {id(episodes[number].seen) for number in set(table.episode[left_out].tolist())}
     whole = [number for number in range(len(seen)) if id(seen[number]) not in mixed]
-    _take_whole(table, taken, places, seen, whole)
+    alone = np.isin(places, whole)
+    begins = np.flatnonzero(run_begins(places[alone]))
+    _take(table, taken[alone], begins, [seen[place] for place in places[alone][begins].tolist()])
     for number, rows in enumerate(episodes):
         if id(rows.seen) not in mixed:
             continue
         for start, stop, taken_in in _stretches(rows, fresh[rows.start : rows.stop]):
             if taken_in and rows.seen is not None:
-                _take(rows.seen, table, np.arange(start, stop))
+                _take(table, np.arange(start, stop), np.zeros(1, dtype=np.int64), [rows.seen])
                 continue
             for row in range(start, stop):
-                unused[number].setdefault(_reason(table, row, rows), []).append(row)
+                unused[number].setdefault(_reason(table, row, content_of[row], rows), []).append(row)
     return unused
 
 
-def content_of(table: StepTable, row: int) -> int:
-    """A checksum of what a step says: all but its times, which a link may stamp anew, and the scores of a judge."""
-    values = _PACKED.pack(*(getattr(table, name)[row] for name in _CONTENT))
-    return zlib.crc32(table.mode_names[table.mode[row]].encode("utf-8", "replace"), zlib.crc32(values))
+def contents_of(table: StepTable, rows: Ints) -> list[int]:
+    """A checksum of what each row says: all but its times, which a link may stamp anew, and the scores of a judge."""
+    values = np.column_stack([getattr(table, name)[rows] for name in _CONTENT]).astype("<f8", copy=False)
+    modes = [table.mode_names[code].encode("utf-8", "replace") for code in table.mode[rows].tolist()]
+    return [zlib.crc32(mode, zlib.crc32(row)) for mode, row in zip(modes, values, strict=True)]
 
 
-def _reason(table: StepTable, row: int, rows: EpisodeRows) -> UnusedReason:
+def _reason(table: StepTable, row: int, content: int, rows: EpisodeRows) -> UnusedReason:
     step = int(table.step[row])
     if rows.seen is None or step > rows.seen.last_step:
         return rows.beyond
-    return rows.seen.verdict(step, content_of(table, row), float(table.time_s[row]) if table.clocked[row] else None)
+    return rows.seen.verdict(step, content, float(table.time_s[row]) if table.clocked[row] else None)
 
 
 def _stretches(rows: EpisodeRows, fresh: Bools) -> Iterator[tuple[int, int, bool]]:
@@ -160,20 +163,28 @@ def _stretches(rows: EpisodeRows, fresh: Bools) -> Iterator[tuple[int, int, bool
             yield rows.start + start, rows.start + stop, bool(fresh[start])
 
 
-def _take_whole(table: StepTable, taken: Ints, places: Ints, seen: Sequence[SeenSteps], whole: list[int]) -> None:
-    """Takes in the rows of episodes all of whose rows are taken in."""
-    for place in whole:
-        start, stop = np.searchsorted(places, place, "left"), np.searchsorted(places, place, "right")
-        if start < stop:
-            _take(seen[place], table, taken[start:stop])
+def _take(table: StepTable, rows: Ints, begins: Ints, seen: Sequence[SeenSteps]) -> None:
+    """Takes in rows, each run of them by what has been seen of its episode.
 
-
-def _take(seen: SeenSteps, table: StepTable, rows: Ints) -> None:
-    step, clocked = table.step[rows], table.clocked[rows]
-    wide = np.flatnonzero(step[1:] - step[:-1] > 1)
-    if seen.first_step < 0:
-        seen.first_content = content_of(table, int(rows[0]))
-    seen.last_content = content_of(table, int(rows[-1]))
-    last_time_s = float(table.time_s[rows][clocked].max()) if clocked.any() else 0.0
-    jumps = zip(step[wide].tolist(), step[wide + 1].tolist(), strict=True)
-    seen.take(int(step[0]), int(step[-1]), jumps, last_time_s)
+    Args:
+        table: the rows.
+        rows: which of them, run by run (n,).
+        begins: where in `rows` each run begins, rising (k,).
+        seen: what has been seen of the episode of each run; k.
+    """
+    if not len(rows):
+        return
+    step, ends = table.step[rows], np.append(begins[1:], len(rows)) - 1
+    jumps: list[list[tuple[int, int]]] = [[] for _ in seen]
+    wide = np.setdiff1d(np.flatnonzero(step[1:] - step[:-1] > 1), ends)
+    for run, at in zip((np.searchsorted(begins, wide, "right") - 1).tolist(), wide.tolist(), strict=True):
+        jumps[run].append((int(step[at]), int(step[at + 1])))
+    times_s = np.maximum.reduceat(np.where(table.clocked[rows], table.time_s[rows], 0.0), begins).tolist()
+    new = [run for run, known in enumerate(seen) if known.first_step < 0]
+    for run, content in zip(new, contents_of(table, rows[begins[new]]), strict=True):
+        seen[run].first_content = content
+    for run, content in enumerate(contents_of(table, rows[ends])):
+        seen[run].last_content = content
+    edges = zip(step[begins].tolist(), step[ends].tolist(), strict=True)
+    for known, (first, last), over, last_time_s in zip(seen, edges, jumps, times_s, strict=True):
+        known.take(first, last, over, last_time_s)
