@@ -78,7 +78,7 @@ class TrackSteps:
             except UnreadableFrameError as error:
                 dead.append(dead_message(event, error.reason, str(error)))
                 continue
-            key = frame.producer.encode("utf-8", "replace")
+            key = _key(frame.producer)
             if event.key != key:
                 # Frames of one producer that lie on several partitions would be pieces of episodes to each of them.
                 dead.append(dead_message(event, WRONG_KEY, _wrong_key(event.key, key)))

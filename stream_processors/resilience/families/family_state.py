@@ -8,7 +8,6 @@ nothing that costs, windows or stability losses go into: not in margins, thresho
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -137,7 +136,7 @@ class GroupState(msgspec.Struct, kw_only=True):
         for point in config.grid:
             if point not in self.curve:
                 figures = level_figures(self.levels.get(point, empty), thresholds, config)
-                self.curve[point] = StressMargin(stress=point, **_fields(figures))
+                self.curve[point] = StressMargin(stress=point, **msgspec.structs.asdict(figures))
         if self.apart is None and len(self.undeclared):
             self.apart = level_figures(self.undeclared, thresholds, config)
         return tuple(self.curve[point] for point in config.grid)
@@ -256,7 +255,3 @@ class FamilyState(msgspec.Struct, kw_only=True):
         others = [group.pairs.tasks for other, group in self.groups.items() if other != key]
         elsewhere = {mark for mark in pairs.lonely() if any(mark in tasks and tasks[mark].has_twin for tasks in others)}
         return pairs.figures(elsewhere)
-
-
-def _fields(figures: LevelFigures) -> dict[str, Any]:
-    return {name: getattr(figures, name) for name in LevelFigures.__struct_fields__}
