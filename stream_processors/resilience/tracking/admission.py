@@ -16,7 +16,7 @@ from springback.stream_processors.resilience.columns import one_back, run_begins
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, Outcome, UnusedReason
 from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode, UnusedSteps, gather
-from springback.stream_processors.resilience.tracking.seen_steps import EpisodeRows, SeenSteps, sort_out
+from springback.stream_processors.resilience.tracking.seen_steps import ArrivedRows, SeenSteps, sort_out
 from springback.stream_processors.resilience.tracking.tracker_state import (
     LearningState,
     OpenEpisode,
@@ -39,7 +39,7 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
     """
     touched: list[TouchedEpisode] = []
     starts = np.searchsorted(table.episode, np.arange(len(table.episodes) + 1)).tolist()
-    episode_rows: list[EpisodeRows] = []
+    episode_rows: list[ArrivedRows] = []
     # By object, not by key: an episode that has ended may be opened again, and two producers may use the same names.
     position_of: dict[int, int] = {}
     ends = {end.episode: end for end in table.ends}
@@ -63,7 +63,7 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
         if session != agent.session:
             if session in agent.closed_sessions:
                 seen = agent.ended.get(EpisodeKey(agent.agent, session, entry.header.episode).mark())
-                episode_rows.append(EpisodeRows(start, stop, seen, "old_session", agent.began_s))
+                episode_rows.append(ArrivedRows(start, stop, seen, "old_session", agent.began_s))
                 continue
             for other in list(agent.open.values()):
                 _end(touched[place_for(agent, other)], "aborted", None, config)
@@ -81,7 +81,7 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
             ):
                 # The end of what silence had closed, and what is not kept any more: now it has ended for good.
                 agent.abandoned = agent.abandoned and number not in ends
-                episode_rows.append(EpisodeRows(start, stop, agent.ended[mark], "after_end"))
+                episode_rows.append(ArrivedRows(start, stop, agent.ended[mark], "after_end"))
                 continue
             if len(agent.open) >= config.open_episodes:
                 oldest = next(iter(agent.open.values()))
@@ -92,7 +92,7 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
                 state = _opened(entry, session, frame.broker_time_s, config)
             agent.open[entry.header.episode] = state
             agent.abandoned, agent.progress_s = False, max(agent.progress_s, frame.broker_time_s)
-        episode_rows.append(EpisodeRows(start, stop, state.seen, "after_end"))
+        episode_rows.append(ArrivedRows(start, stop, state.seen, "after_end"))
         place_of_episode[number] = place_for(agent, state)
         episode = touched[place_of_episode[number]]
         episode.opened_in = opened_in if episode.opened_in is None else episode.opened_in
@@ -227,7 +227,7 @@ def _count_unused(
     table: StepTable,
     left_out: list[dict[UnusedReason, list[int]]],
     agent_of_episode: list[TrackedAgent],
-    episode_rows: list[EpisodeRows],
+    episode_rows: list[ArrivedRows],
 ) -> list[UnusedSteps]:
     """Counts the rows that are not taken in, for the agents that sent them, and says which they are."""
     found: list[UnusedSteps] = []

@@ -85,7 +85,7 @@ class SeenSteps(msgspec.Struct, array_like=True):
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeRows:
+class ArrivedRows:
     """The rows of one of the table's episodes, and what stands for them where none is taken in.
 
     Attributes:
@@ -103,7 +103,7 @@ class EpisodeRows:
 
 
 def sort_out(
-    table: StepTable, taken: Ints, places: Ints, seen: Sequence[SeenSteps], episodes: Sequence[EpisodeRows]
+    table: StepTable, taken: Ints, places: Ints, seen: Sequence[SeenSteps], episodes: Sequence[ArrivedRows]
 ) -> list[dict[UnusedReason, list[int]]]:
     """Notes the steps taken in, and says of each of the others why it is not. Mutates what has been seen.
 
@@ -148,14 +148,14 @@ def contents_of(table: StepTable, rows: Ints) -> list[int]:
     return [zlib.crc32(mode, zlib.crc32(row)) for mode, row in zip(modes, values, strict=True)]
 
 
-def _reason(table: StepTable, row: int, content: int, rows: EpisodeRows) -> UnusedReason:
+def _reason(table: StepTable, row: int, content: int, rows: ArrivedRows) -> UnusedReason:
     step = int(table.step[row])
     if rows.seen is None or step > rows.seen.last_step:
         return rows.beyond
     return rows.seen.verdict(step, content, float(table.time_s[row]) if table.clocked[row] else None)
 
 
-def _stretches(rows: EpisodeRows, fresh: Bools) -> Iterator[tuple[int, int, bool]]:
+def _stretches(rows: ArrivedRows, fresh: Bools) -> Iterator[tuple[int, int, bool]]:
     """Runs of an episode's rows that are taken in, or that are not."""
     edges = [0, *(np.flatnonzero(fresh[1:] != fresh[:-1]) + 1).tolist(), len(fresh)]
     for start, stop in itertools.pairwise(edges):
