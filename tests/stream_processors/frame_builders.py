@@ -15,7 +15,7 @@ from springback.stream_processors.resilience.baseline.estimates import Materiali
 from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
-from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
+from springback.stream_processors.resilience.tracking.tracker_state import OpenEpisode, TrackerState
 
 START_S = 1_790_000_000.0
 Row = dict[str, Any]
@@ -118,6 +118,13 @@ def run_tracker(
         if store_between:
             state = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=TrackerState)
     return total, state
+
+
+def only_episode(state: TrackerState) -> OpenEpisode:
+    """The one open episode of the one agent."""
+    [agent] = state.agents.values()
+    [episode] = agent.open.values()
+    return episode
 
 
 def add_outputs(total: TrackerOutputs, more: TrackerOutputs) -> None:

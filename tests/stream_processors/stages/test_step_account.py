@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from springback.producers.contract.codec import decode_frame, encode_json
+from springback.producers.contract.codec import encode_json
 from springback.producers.contract.frame import StepFrame
+from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.offline.evaluation import evaluate_frames
@@ -22,23 +23,6 @@ from tests.stream_processors.random_episodes import by_seed, cut_into_frames, ra
 
 CONFIG = ResilienceConfig(idle_timeout_s=30.0)
 REASONS = ("duplicate", "overtaken", "after_end", "old_session", "session_again")
-
-
-class Kept:
-    """A publisher that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.frames: list[bytes] = []
-
-    def publish(self, key: bytes, frame_bytes: bytes, on_settled: Any) -> None:
-        self.frames.append(frame_bytes)
-        on_settled(None)
-
-    def flush(self, timeout_s: float) -> None:
-        """Nothing waits."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def stage() -> TrackSteps:
@@ -128,15 +112,14 @@ def test_sent_is_used_and_rejected_and_unused_by_reason(seed: int, data: st.Data
 
 
 def test_what_an_emitter_says_that_it_has_sent_is_what_an_evaluation_finds() -> None:
-    kept = Kept()
+    kept = MemoryPublisher()
     with StepEmitter(kept, producer="robot-7") as emitter:
         for number in range(3):
             episode = emitter.begin_episode(episode=str(number), family="navigation")
             for step in range(20):
                 episode.step(progress=(step + 1) / 20)
             episode.end("success")
-    frames = [decode_frame(data) for data in kept.frames]
-    account = evaluate_frames([*frames, *frames], CONFIG).steps
+    account = evaluate_frames([*kept.frames, *kept.frames], CONFIG).steps
     assert emitter.report.steps_sent == 60
     assert (account.sent, account.used, account.unused) == (120, 60, Counter(duplicate=60))
 
@@ -157,7 +140,7 @@ def test_what_is_lost_goes_to_the_dead_letters_with_the_reason() -> None:
     frames = [frame_of(nominal_rows(0, 20), "success"), frame_of(nominal_rows(0, 20), "success"), frame_of(again)]
     reducer = stage()
     events = events_of(frames)
-    outputs = reducer.apply(events, [reducer.blank()] * 1 * 3)
+    outputs = reducer.apply(events, [reducer.blank()] * 3)
     [(reason, row)] = dead(outputs)
     assert reason == "session_again"
     assert msgspec.json.decode(row) == {

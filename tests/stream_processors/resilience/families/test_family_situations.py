@@ -154,7 +154,7 @@ def test_situation_4_fleets_that_declare_no_stress_have_a_level_of_their_own() -
     (running,) = aggregator.due(state, "navigation", START_S + 1300)
     assert (running.live_stress, running.active_episodes, running.active_undeclared) == (None, 1, 1)
     # Offline too.
-    (offline,) = aggregate([event for event in ends_of_undeclared()], AUTO)
+    (offline,) = aggregate(ends_of_undeclared(), AUTO)
     assert (offline.contract_violated, offline.contract_violations, offline.stress_state) == (True, 1, None)
 
 

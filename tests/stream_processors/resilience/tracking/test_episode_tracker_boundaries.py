@@ -11,7 +11,7 @@ from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeKey
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
-from springback.stream_processors.resilience.tracking.tracker_state import OpenEpisode, TrackerState
+from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 from tests.stream_processors.frame_builders import (
     START_S,
     Row,
@@ -21,6 +21,7 @@ from tests.stream_processors.frame_builders import (
     nominal_baseline,
     nominal_rows,
     nothing_learned,
+    only_episode,
     ready,
     run_tracker,
 )
@@ -31,12 +32,6 @@ CONFIG = ResilienceConfig()
 def disturbed_rows(first: int, stop: int) -> list[Row]:
     """Steps that go nowhere and cost much: both detectors alarm at once."""
     return nominal_rows(first, stop, progress=(first or 1) / 20, travel=5.0, risk=2.0)
-
-
-def only_episode(state: TrackerState) -> OpenEpisode:
-    [agent] = state.agents.values()
-    [episode] = agent.open.values()
-    return episode
 
 
 def test_an_empty_batch_changes_nothing(baseline: MaterialisedBaseline) -> None:

@@ -13,7 +13,6 @@ from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
-from springback.stream_processors.resilience.tracking.tracker_state import OpenEpisode, TrackerState
 from tests.stream_processors.frame_builders import (
     Row,
     frame_of,
@@ -22,6 +21,7 @@ from tests.stream_processors.frame_builders import (
     nominal_baseline,
     nominal_rows,
     nothing_learned,
+    only_episode,
     ready,
     run_tracker,
 )
@@ -48,12 +48,6 @@ def hard_from(first: int, stop: int, rows: list[Row]) -> list[Row]:
     for row in rows[first:stop]:
         row |= {"travel": 5.0, "risk": 2.0}
     return rows
-
-
-def only_episode(state: TrackerState) -> OpenEpisode:
-    [agent] = state.agents.values()
-    [episode] = agent.open.values()
-    return episode
 
 
 # With 20 steps to a task no more than 20 cycles are left: max(64, W*_rem) is 64.
