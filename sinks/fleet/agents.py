@@ -28,11 +28,12 @@ from springback.stream_processors.metrics.spec import (
 from springback.stream_processors.resilience.readings import AgentStatus, EpisodeTraits
 
 _STATES = {name: closed_label_value("state", name) for name in AGENT_STATES}
-_COUNTERS: Mapping[str, MetricSpec] = {
-    "duplicate_steps": metrics.DUPLICATE_STEPS,
-    "missing_steps": metrics.MISSING_STEPS,
-    "replaced_times": metrics.REPLACED_TIMES,
-    "clock_resets": metrics.CLOCK_RESETS,
+_COUNTERS: Mapping[str, tuple[MetricSpec, Labels]] = {
+    "duplicate_steps": (metrics.DUPLICATE_STEPS, ()),
+    "missing_steps": (metrics.MISSING_STEPS, ()),
+    "replaced_times": (metrics.REPLACED_TIMES, ()),
+    "clock_resets": (metrics.CLOCK_RESETS, ()),
+    **{f"{reason}_steps": (metrics.LATE_STEPS, (closed_label_value("why", reason),)) for reason in LATE_REASONS},
 }
 _READ_METRICS = tuple(spec for spec in agent_metrics.AGENT_METRICS if isinstance(spec, ReadMetric))
 
@@ -109,13 +110,9 @@ class AgentSeries:
         """Takes in how an agent is doing."""
         agent, status, before = news.agent, news.status, news.before
         restarted = status.seen_s > before.seen_s and status.counts.steps < before.counts.steps
-        for name, spec in _COUNTERS.items():
+        for name, (spec, labels) in _COUNTERS.items():
             counted = 0 if restarted else getattr(before.counts, name)
-            self._series.add(spec, max(0, getattr(status.counts, name) - counted))
-        for reason in LATE_REASONS:
-            name = f"{reason}_steps"
-            late = getattr(status.counts, name) - (0 if restarted else getattr(before.counts, name))
-            self._series.add(metrics.LATE_STEPS, max(0, late), closed_label_value("why", reason))
+            self._series.add(spec, max(0, getattr(status.counts, name) - counted), *labels)
         if news.newest:
             agent.group = self._group_of(status.episodes[-1].traits) if status.episodes else None
             agent.figures = self._figures(status)
