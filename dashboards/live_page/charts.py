@@ -15,6 +15,7 @@ from springback.dashboards.live_page.agent_memory import AgentHistory, Span
 from springback.stream_processors.metrics.figure_words import (
     aborted_sentences,
     capacity_sentence,
+    dependable_text,
     learning_sentences,
     live_sentence,
     live_word,
@@ -193,8 +194,7 @@ def stress_chart(family: FamilyReading) -> Options:
     curve |= {"symbolSize": 9}
     lines = [mark_line({"yAxis": 0}, "contract", MUTED, "solid", position="insideStartBottom")]
     if family.dependable is not None:
-        least = "at least " if family.dependable == family.tested_up_to else ""
-        name = f"dependable: {least}{stress_text(family.dependable)}"
+        name = f"dependable: {dependable_text(family).partition('; ')[0]}"  # that nothing above was tested is shaded
         lines.append(
             mark_line({"xAxis": family.dependable}, name, "var(--sb-calm)", "solid", **_side(family.dependable))
         )

@@ -72,6 +72,11 @@ def test_what_is_not_known_is_not_drawn() -> None:
     assert list(marks_of(stress_chart(none)["series"][0])) == ["contract"]
 
 
+def test_what_is_dependable_up_to_the_hardest_stress_is_not_at_least_that() -> None:
+    (series,) = stress_chart(family(dependable=1.0, tested_up_to=1.0))["series"]
+    assert "dependable: 1.0" in marks_of(series)
+
+
 @pytest.mark.parametrize(("margin", "top"), [(-0.9, 0.5), (0.5, 0.5), (0.51, 1.0), (1.0, 1.0)])
 def test_the_axis_of_margins_ends_at_whole_ticks(margin: float, top: float) -> None:
     axis = stress_chart(family(margins=(level(0.2, margin, "kept", 0),)))["yAxis"]
