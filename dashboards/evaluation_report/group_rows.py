@@ -142,7 +142,7 @@ def group_row(group: ReportGroup, contract_margins: Mapping[EpisodeKey, float | 
     clean = [summary for summary in scored if group.is_clean(summary.traits)]
     disturbed = [summary for summary in scored if not group.is_clean(summary.traits)]
     monitors = [contract_margins.get(summary.key) for summary in group.ended]
-    levels = [(stress, cost) for stress, cost, _ in _costs_by_stress(group)]
+    by_stress = _costs_by_stress(group)
     response = resampled_curve(group, seed)
     curve = degradation_curve(() if group.reading is None else group.reading.margins)
     return GroupRow(
@@ -158,8 +158,8 @@ def group_row(group: ReportGroup, contract_margins: Mapping[EpisodeKey, float | 
         contract_broken=sum(monitor is not None and monitor < 0 for monitor in monitors),
         contract_held_to=sum(monitor is not None for monitor in monitors),
         comparison=compare_tasks(_task_costs(clean), _task_costs(disturbed)),
-        correlation=_correlation(group, seed),
-        level_correlation=correlate_levels((nearest_point(stress, group.grid), cost) for stress, cost in levels),
+        correlation=_correlation(by_stress, seed),
+        level_correlation=correlate_levels((nearest_point(stress, group.grid), cost) for stress, cost, _ in by_stress),
         capacity_interval=None if response is None else capacity_interval(response, group.reading),
         audc=None if curve.area is None else _area_interval(curve.area, response),
         audc_from=curve.lowest,
@@ -214,9 +214,8 @@ def _area_interval(area: float, response: ResampledCurve | None) -> Interval:
     return Interval(value=area, low=min(low, area), high=max(high, area))
 
 
-def _correlation(group: ReportGroup, seed: int) -> RankCorrelation | None:
+def _correlation(found: list[tuple[float, float, str]], seed: int) -> RankCorrelation | None:
     """Spearman's rho of cost and stress over episodes; None with fewer than three, or where one does not vary."""
-    found = _costs_by_stress(group)
     if len(found) < 3:
         return None
     stress, cost = (np.array([episode[i] for episode in found], dtype=np.float64) for i in (0, 1))
