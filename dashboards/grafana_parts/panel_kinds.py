@@ -51,6 +51,9 @@ PERCENT, SECONDS, NUMBER, PER_SECOND, CLOCK = "percentunit", "s", "short", "cps"
 SERIES_OF_GROUP = "{{family}} / {{method}} / {{version}}"
 """The name of a series that has these labels."""
 
+DASHED = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 6]})
+"""Tells a line from those that it is compared with."""
+
 
 def ask(expression: str, legend: str = "__auto", *, exemplar: bool = False) -> Dataquery:
     """A query over the dashboard's time range."""

@@ -37,6 +37,7 @@ from springback.dashboards.grafana_parts.metric_query import (
     live_state_number,
 )
 from springback.dashboards.grafana_parts.panel_kinds import (
+    DASHED,
     NUMBER,
     PERCENT,
     SECONDS,
@@ -271,7 +272,7 @@ def _outcome(queries: MetricQueries) -> Section:
         "B",
         [
             DynamicConfigValue("custom.axisPlacement", AxisPlacement.RIGHT),
-            DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 6]}),
+            DASHED,
             DynamicConfigValue("min", 0),
             fixed_colour(VERMILLION),
         ],
@@ -308,10 +309,8 @@ def _stability(queries: MetricQueries) -> Section:
         ask(queries.shown(families.BETA_DIFFERENCE), f"change {SERIES_OF_GROUP}"),
         ask(queries.shown(families.REPEATABILITY), f"noise {SERIES_OF_GROUP}"),
     )
-    noise = noise.override_by_query("B", [DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 6]})])
-    return Section(
-        "Stability of the policy", [beta.min(0), noise.min(0), by_kind.span(12).min(0), pairs.span(12).min(0)]
-    )
+    noise = noise.override_by_query("B", [DASHED]).min(0)
+    return Section("Stability of the policy", [beta.min(0), noise, by_kind.span(12).min(0), pairs.span(12).min(0)])
 
 
 def _navigation(queries: MetricQueries) -> Section:

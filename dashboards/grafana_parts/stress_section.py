@@ -22,6 +22,7 @@ from springback.dashboards.grafana_parts.colour_scheme import (
 )
 from springback.dashboards.grafana_parts.metric_query import MetricQueries, level_state_number, live_state_number
 from springback.dashboards.grafana_parts.panel_kinds import (
+    DASHED,
     PERCENT,
     SERIES_OF_GROUP,
     ask,
@@ -77,9 +78,8 @@ def _live_stress(queries: MetricQueries) -> TimeSeries:
         ask(queries.shown(stress.DEPENDABLE_CAPACITY), f"dependable {SERIES_OF_GROUP}"),
         ask(queries.shown(stress.TESTED_UP_TO), f"tested up to {SERIES_OF_GROUP}"),
     )
-    dashes = DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [10, 6]})
     dots = DynamicConfigValue("custom.lineStyle", {"fill": "dot", "dash": [0, 8]})
-    return panel.override_by_query("B", [dashes]).override_by_query("C", [dots]).min(0).max(1).height(9)
+    return panel.override_by_query("B", [DASHED]).override_by_query("C", [dots]).min(0).max(1).height(9)
 
 
 def _response_over_time(queries: MetricQueries) -> Heatmap:
