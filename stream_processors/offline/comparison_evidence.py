@@ -86,6 +86,11 @@ class LevelEvidence(msgspec.Struct, frozen=True, kw_only=True):
     candidate: EpisodeCounts
 
     @property
+    def played_by_both(self) -> bool:
+        """Whether both versions have episodes here, whatever became of them."""
+        return self.baseline.episodes > 0 and self.candidate.episodes > 0
+
+    @property
     def compared(self) -> bool:
         """Whether both versions have episodes here that count."""
         return self.baseline.ended > 0 and self.candidate.ended > 0
@@ -133,7 +138,7 @@ def evidence_of(
         for level in levels_of(grid)
         if by_level[0][level] or by_level[1][level]
     ]
-    both = [level for level in levels if level.baseline.episodes and level.candidate.episodes]
+    both = [level for level in levels if level.played_by_both]
     learning = [summary for summary in (*baseline, *candidate) if summary.provisional]
     return Evidence(
         baseline=counts_of(baseline),
@@ -186,7 +191,7 @@ def findings_of(
                 said = f"at stress {level_text(level.stress)} {_few('the candidate', level.candidate, least, evidence)}"
                 yield found("few_at_level", said, rules.missing_level == "fail", level.stress)
     if _aborted_rose(evidence, rules):
-        both = [level for level in evidence.levels if level.baseline.episodes and level.candidate.episodes]
+        both = [level for level in evidence.levels if level.played_by_both]
         was, now = (
             f"{sum(counts.aborted for counts in version)} of {sum(counts.episodes for counts in version)}"
             for version in ([level.baseline for level in both], [level.candidate for level in both])
