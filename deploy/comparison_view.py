@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from springback.deploy.table_views import shown_name
+from springback.stream_processors.metrics.figure_words import stress_text
 
 if TYPE_CHECKING:
     from springback.stream_processors.offline.comparison import GroupChange, VersionComparison
@@ -94,7 +95,7 @@ def _counts(counts: "EpisodeCounts") -> str:
 
 
 def _level(stress: float | str) -> str:
-    return stress if isinstance(stress, str) else f"λ={stress:.1f}"
+    return stress if isinstance(stress, str) else f"λ={stress_text(stress)}"
 
 
 def _metrics(changes: list["MetricChange"]) -> Table:

@@ -4,10 +4,15 @@ import re
 import pytest
 from rich.console import Console, RenderableType
 
+from springback.deploy.comparison_view import comparison_view
 from springback.deploy.table_views import family_table_view, resilience_table_view
+from springback.stream_processors.offline.comparison import ScoredVersion, compare_versions
+from springback.stream_processors.offline.comparison_contract import VersionContract
 from springback.stream_processors.offline.tables import FamilyRow, evaluation_json
+from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.readings import ExtensibilityRatios, FamilyReading, LevelFigures
 from tests.reading_builders import family_reading
+from tests.stream_processors.offline.version_episodes import summary_of
 
 
 def shown(family: str, method: str = "default") -> str:
@@ -140,3 +145,21 @@ def test_a_row_of_undeclared_stress_is_not_one_of_0() -> None:
     ]
     assert "undeclared" not in shown("navigation")
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_comparison_names_each_stress_level_as_it_is() -> None:
+    """With one decimal, as most grids have, 0.25 would be 0.2, which is another level."""
+    before, after = (
+        ScoredVersion([summary_of(place, version, stress=0.25) for place in range(6)], []) for version in ("1", "2")
+    )
+    comparison = compare_versions(
+        before,
+        after,
+        groups=before.groups(),
+        contract=VersionContract(schema_version=1, resamples=100),
+        versions=("1", "2"),
+        config=AggregateConfig(grid=(0.0, 0.25, 1.0)),
+    )
+    text = printed(comparison_view(comparison))
+    assert "ended before, after by stress: λ=0.25 6, 6" in text
+    assert "margin λ=0.25" in text
