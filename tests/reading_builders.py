@@ -123,6 +123,20 @@ def episode_begun(agent: str = "robot-7", session: str = "boot", episode: str = 
     return replace(base, **fields)
 
 
+def failed_level(**fields: Any) -> LevelFigures:
+    """A level at which 20 of 20 episodes broke the contract: by Wilson 1/(1 + 1.96^2/20) = 0.8389 of them, or more."""
+    base = LevelFigures(
+        episodes=20,
+        margin=-1.0,
+        state="broken",
+        ratios=ExtensibilityRatios(),
+        violations=20,
+        violation_low=0.8389,
+        violation_high=1.0,
+    )
+    return replace(base, **fields)
+
+
 def family_reading(family: str = "navigation", sequence: int = 42, **fields: Any) -> FamilyReading:
     """What is known of navigation after 48 episodes: it holds at stress 0 and breaks at 0.2; 0.4 was never seen.
 

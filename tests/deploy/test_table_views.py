@@ -10,8 +10,8 @@ from springback.stream_processors.offline.comparison import ScoredVersion, compa
 from springback.stream_processors.offline.comparison_contract import VersionContract
 from springback.stream_processors.offline.tables import FamilyRow, evaluation_json
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
-from springback.stream_processors.resilience.readings import ExtensibilityRatios, FamilyReading, LevelFigures
-from tests.reading_builders import family_reading
+from springback.stream_processors.resilience.readings import FamilyReading
+from tests.reading_builders import failed_level, family_reading
 from tests.stream_processors.offline.version_episodes import summary_of
 
 
@@ -93,18 +93,9 @@ def test_a_capacity_on_the_terminal_says_no_more_than_was_tested(
 
 def test_what_stands_behind_a_family_is_told_below_the_table() -> None:
     """Situations 4, 6 and 10: undeclared failures, a beta within noise, a family that is learning."""
-    failed = LevelFigures(
-        episodes=20,
-        margin=-1.0,
-        state="broken",
-        ratios=ExtensibilityRatios(),
-        violations=20,
-        violation_low=0.8389,
-        violation_high=1.0,
-    )
     text = withstood(
         family_reading(
-            undeclared=failed,
+            undeclared=failed_level(),
             contract_violated=True,
             stability_repeatability=0.7,
             bound_references=12,

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from springback.dashboards.live_page.agent_memory import AgentHistory, Span
 from springback.dashboards.live_page.charts import cost_chart, curve_words, intensity_chart, stress_chart
-from springback.stream_processors.resilience.readings import ExtensibilityRatios, LevelFigures
 from tests.dashboards.live_page.fake_fleet import NOTHING_KNOWN, family, level, moments, status
+from tests.reading_builders import failed_level
 
 
 def history(seconds: int) -> AgentHistory:
@@ -136,18 +136,9 @@ def test_what_is_said_at_moments_of_a_demo() -> None:
 
 def test_robots_that_declare_no_stress_have_no_live_stress() -> None:
     """Situation 4: nothing is said of 0.0."""
-    undeclared = LevelFigures(
-        episodes=20,
-        margin=-1.0,
-        state="broken",
-        ratios=ExtensibilityRatios(),
-        violations=20,
-        violation_low=0.8389,
-        violation_high=1.0,
-    )
     field = family(
         **(NOTHING_KNOWN | {"live_stress": None, "stress_state": None, "active_episodes": 3, "active_undeclared": 3}),
-        undeclared=undeclared,
+        undeclared=failed_level(),
     )
     assert curve_words(replace(field, contract_violated=True)) == (
         "Too few episodes at any declared stress to say what it withstands. No declared stress running (3 episodes "

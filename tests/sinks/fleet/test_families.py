@@ -22,6 +22,7 @@ from springback.stream_processors.resilience.readings import (
     decode_reading,
     encode_reading,
 )
+from tests.reading_builders import failed_level
 
 Make = Callable[..., Any]
 
@@ -127,16 +128,7 @@ def test_the_response_to_stress_is_shown_by_level(family: Make) -> None:
 
 def test_undeclared_stress_is_not_0(family: Make) -> None:
     """Situation 4: robots that declare no stress. Nothing is said of a live stress, and nothing of level 0."""
-    failed = LevelFigures(
-        episodes=20,
-        margin=-1.0,
-        favourable_margin=-1.0,
-        state="broken",
-        violations=20,
-        violation_low=0.8389,
-        violation_high=1.0,
-        ratios=ExtensibilityRatios(progress=0.0, propositions=0.0),
-    )
+    failed = failed_level(favourable_margin=-1.0, ratios=ExtensibilityRatios(progress=0.0, propositions=0.0))
     field = family(
         margins=(),
         undeclared=failed,

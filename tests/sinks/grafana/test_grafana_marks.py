@@ -21,12 +21,10 @@ from springback.sinks.grafana.annotations_sink import (
 )
 from springback.stream_processors.resilience.readings import (
     EpisodeTraits,
-    ExtensibilityRatios,
     FamilyReading,
-    LevelFigures,
     WindowReading,
 )
-from tests.reading_builders import window_reading
+from tests.reading_builders import failed_level, window_reading
 
 IDS = st.text(st.characters(codec=None, exclude_categories=()), max_size=200) | st.sampled_from(
     ["🤖" * 100, 'a"b\n', "\ud800", "x" * 10_000, "None", "", "<script>alert(1)</script>"]
@@ -98,16 +96,7 @@ def test_a_violated_contract_names_the_level_and_says_nothing_of_a_stress_that_n
     assert begun.text == (
         "navigation / default / 0: contract violated: under stress 0.2 8 of 12 (39 to 86 %) episodes broke it."
     )
-    failed = LevelFigures(
-        episodes=20,
-        margin=-1.0,
-        state="broken",
-        ratios=ExtensibilityRatios(),
-        violations=20,
-        violation_low=0.8389,
-        violation_high=1.0,
-    )
-    field = contract_mark(family(live_stress=None, stress_state=None, margins=(), undeclared=failed))
+    field = contract_mark(family(live_stress=None, stress_state=None, margins=(), undeclared=failed_level()))
     assert field is not None
     assert field.text.endswith("contract violated: under undeclared stress 20 of 20 (84 to 100 %) episodes broke it.")
     assert contract_mark(family(contract_violated=False, contract_violations=0)) is None
