@@ -1,1 +1,1 @@
-"""Grafana as a sink: rebound windows and breaches as annotations."""
+"""Grafana as a sink: rebound windows, breaches and violated contracts as annotations."""

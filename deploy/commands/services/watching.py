@@ -165,7 +165,7 @@ def annotate(
     token_file: TokenFileOption = None,
     ca_file: CaFileOption = None,
     history_h: Annotated[
-        float, typer.Option("--history", min=0.0, metavar="HOURS", help="How far back windows and breaches are marked.")
+        float, typer.Option("--history", min=0.0, metavar="HOURS", help="What ended longer ago than this has no mark.")
     ] = 24.0,
     rate: Annotated[
         float, typer.Option("--rate", min=0.1, metavar="NUMBER", help="The most requests to Grafana in a second.")
@@ -173,7 +173,7 @@ def annotate(
     settings: SettingsOption = None,
     ready_file: ReadyFileOption = None,
 ) -> None:
-    """Mark rebound windows and breaches in Grafana as they come, until Ctrl-C or SIGTERM.
+    """Mark rebound windows, breaches and violated contracts in Grafana as they come, until Ctrl-C or SIGTERM.
 
     The dashboards of `springback dashboards` show these marks. After a restart nothing is marked twice; run one for a
     Grafana. The token is taken as `springback dashboards publish` takes it; the role Editor is enough.
