@@ -8,7 +8,7 @@ the next episode's.
 from typing import Any
 
 from springback.producers.environments.vector_signals import SAME_STEP
-from springback.producers.environments.wrapper import slots_of
+from springback.producers.environments.wrapper import advice_for, slots_of
 from springback.producers.errors import MissingExtraError
 
 try:
@@ -75,13 +75,8 @@ def as_vector(envs: Any) -> VectorEnv[Any, Any, Any]:
         if hasattr(envs.unwrapped, "num_envs"):
             return OwnVector(envs)
         advice = "use springback.Wrapper for a single environment"
-    elif hasattr(envs, "async_step_at"):
-        advice = "Habitat's are for springback.watch"
-    elif hasattr(envs, "step_wait"):
-        advice = (
-            "make_vec_env(…, wrapper_class=springback.Wrapper, wrapper_kwargs=…) puts a Wrapper around each environment"
-        )
     else:
-        advice = "an adapter for a training library goes outside of it, around VectorWrapper(the environment)"
+        outside = "an adapter for a training library goes outside of it, around VectorWrapper(the environment)"
+        advice = advice_for(envs) or outside
     message = f"springback.VectorWrapper takes a gymnasium.vector.VectorEnv, got {type(envs).__name__}; {advice}"
     raise TypeError(message)

@@ -191,14 +191,19 @@ def check_single(env: Any) -> None:
         raise TypeError(told_of_vector(env))
     if isinstance(env, gymnasium.Env):
         return
-    if hasattr(env, "async_step_at") or hasattr(env, "episode_over"):
-        advice = "Habitat's are for springback.watch"
-    elif hasattr(env, "step_wait"):
-        advice = "make_vec_env(…, wrapper_class=springback.Wrapper, wrapper_kwargs=…) puts one around each environment"
-    else:
-        advice = "one of the older Gym has to be converted first, by shimmy for instance"
+    advice = advice_for(env) or "one of the older Gym has to be converted first, by shimmy for instance"
     message = f"springback.Wrapper takes a gymnasium.Env, got {type(env).__name__}; {advice}"
     raise TypeError(message)
+
+
+def advice_for(env: Any) -> str | None:
+    """What to do with an environment that is not Gymnasium's; None where it is not known either."""
+    if hasattr(env, "async_step_at") or hasattr(env, "episode_over"):
+        return "Habitat's are for springback.watch"
+    if hasattr(env, "step_wait"):
+        wrapped = "make_vec_env(…, wrapper_class=springback.Wrapper, wrapper_kwargs=…)"
+        return f"{wrapped} puts a Wrapper around each environment"
+    return None
 
 
 def slots_of(env: Any) -> int:

@@ -56,6 +56,12 @@ class HabitatVector:
     def async_step_at(self, index_env: int, action: Any) -> None: ...
 
 
+class HabitatEnv:
+    """A single environment of habitat-lab."""
+
+    episode_over = False
+
+
 @pytest.fixture
 def emitter() -> Iterator[StepEmitter]:
     with StepEmitter(MemoryPublisher(), producer="trainer-1", session="s", clock=lambda: 1.8e9) as emitter:
@@ -74,6 +80,7 @@ def sync_vector() -> Any:
         (lambda: gymnasium.wrappers.OrderEnforcing(Lift()), r"Lift is a vector of .* springback\.VectorWrapper"),
         (TrainerVector, r"got TrainerVector; make_vec_env\(…, wrapper_class=springback\.Wrapper"),
         (HabitatVector, r"got HabitatVector; .* springback\.watch"),
+        (HabitatEnv, r"got HabitatEnv; .* springback\.watch"),
         (object, r"takes a gymnasium\.Env, got object"),
     ],
 )
@@ -88,6 +95,7 @@ def test_what_is_not_for_the_single_wrapper(emitter: StepEmitter, env: Any, name
         (lambda: gymnasium.make("CartPole-v1"), r"got .*; use springback\.Wrapper for a single environment"),
         (TrainerVector, r"got TrainerVector; make_vec_env\(…, wrapper_class=springback\.Wrapper"),
         (HabitatVector, r"got HabitatVector; .* springback\.watch"),
+        (HabitatEnv, r"got HabitatEnv; .* springback\.watch"),
         (object, r"takes a gymnasium\.vector\.VectorEnv, got object"),
     ],
 )
