@@ -71,8 +71,9 @@ class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
     a step raises, the error is passed on; the episodes that can take no more steps end as aborted. Put `isolated`
     around the sub-environments, so that an exception in one does not end the step of all.
 
-    The hooks of `SignalHooks` get arrays over the slots and give one value for each of them, or one for all; `success`,
-    `navigation` and `traits` are asked of one slot alone. Put it inside of wrappers that change the infos.
+    The hooks of `SignalHooks` get arrays over the slots and give one value for each of them, or one for all; those of
+    an episode (`success`, `navigation`, `realised_magnitude`, `traits`, `stress`) are asked of one slot alone. Put it
+    inside of wrappers that change the infos.
 
     Args:
         envs: the vector environment. A `gymnasium.Env` that is a vector by itself will do (Isaac Lab's are), and its
