@@ -21,11 +21,13 @@ class DisturbanceNote(NamedTuple):
         traits: fields of the episode's header.
         feedback: what acted on the step; None for nothing.
         realised_magnitude: how much of it there really was in the episode so far; None where that is not known.
+        goal_moved: whether it moved the goal at this step.
     """
 
     traits: Mapping[str, Any] = {}
     feedback: str | None = None
     realised_magnitude: float | None = None
+    goal_moved: bool = False
 
 
 class HabitatProxy:
@@ -116,4 +118,9 @@ def note_of(info: Any) -> DisturbanceNote:
     note = info.get(NOTE_KEY) if isinstance(info, Mapping) else None
     if not isinstance(note, Mapping):
         return DisturbanceNote()
-    return DisturbanceNote(note.get("traits", {}), note.get("feedback") or None, note.get("realised_magnitude"))
+    return DisturbanceNote(
+        traits=note.get("traits", {}),
+        feedback=note.get("feedback") or None,
+        realised_magnitude=note.get("realised_magnitude"),
+        goal_moved=bool(note.get("goal_moved")),
+    )

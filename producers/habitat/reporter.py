@@ -198,7 +198,6 @@ class HabitatReporter:
         assert self._episode is not None
         assert self._signals is not None
         fault, bridged, found_before = self._signals.fault, self._signals.bridged, self._signals.goals.found
-        same_goal = same_goal or (feedback is not None and "goal_move" in feedback)
         signals = self._signals.step(found, word, pose, clearance_m, before, same_goal=same_goal)
         self.report.bridged_steps += self._signals.bridged - bridged
         self.report.next_goals += self._signals.goals.found - found_before

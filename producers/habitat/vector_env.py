@@ -188,7 +188,12 @@ class WatchedVectorEnv(HabitatProxy):
         pose = None if over else pose_by_sensors(observation)
         found = read_metrics(info, slot.reporter.reading)
         slot.reporter.step(
-            found, slot.word, pose=pose, feedback=note.feedback, realised_magnitude=note.realised_magnitude
+            found,
+            slot.word,
+            pose=pose,
+            feedback=note.feedback,
+            realised_magnitude=note.realised_magnitude,
+            same_goal=note.goal_moved,
         )
         if over:
             slot.reporter.end(True if truncated else None)

@@ -232,6 +232,7 @@ def _report(
         cycle_time_s=passed_s if reading.simulated_time and passed_s > 0.0 else None,
         feedback=note.feedback,
         realised_magnitude=note.realised_magnitude,
+        same_goal=note.goal_moved,
     )
 
 

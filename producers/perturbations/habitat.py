@@ -82,7 +82,7 @@ class _Disturbed(HabitatProxy):
         self._start("")
 
     def perturbation_note(self) -> dict[str, Any]:
-        """The header's traits, the feedback of the last step, and the magnitude up to it.
+        """The header's traits, the feedback of the last step, the magnitude up to it, and whether it moved the goal.
 
         The feedback says what acted on the step, with the first as the onset.
         """
@@ -93,6 +93,7 @@ class _Disturbed(HabitatProxy):
             "traits": self._dice.traits(),
             "feedback": names and f"{'perturbed' if self._begun else 'onset'}: {names}",
             "realised_magnitude": self._dice.realised(acted, self._steps, reworded),
+            "goal_moved": "goal_move" in self._throw.acting,
         }
 
     def _start(self, task: str) -> None:

@@ -90,6 +90,8 @@ def test_a_goal_that_moved_is_put_back() -> None:
         observations = env.reset()
         while not core.episode_over:
             observations = env.step(follow(observations))
+            note = env.perturbation_note()
+            assert note["goal_moved"] == ("goal_move" in note["feedback"])
         (goal,) = core.current_episode.goals
         assert math.dist(goal.position, goals[0].position) <= 8.0  # twice 4 m at most
         moved += core.current_episode.goals is not goals

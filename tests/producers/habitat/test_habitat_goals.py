@@ -74,6 +74,22 @@ def test_progress_and_spl_are_over_all_goals(emitter: StepEmitter, publisher: Me
     assert report.next_goals == 4
 
 
+def test_a_goal_that_a_disturbance_has_moved_is_no_other_goal(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    class Moved(FakeEnv):
+        """Says of each step that the goal was moved in it."""
+
+        def perturbation_note(self) -> dict[str, Any]:
+            return {"goal_moved": True}
+
+    trace = trace_of("only", legs(LEGS_M[:2]), LEGS_M[0])
+    for made, next_goals in ((FakeEnv, 1), (Moved, 0)):
+        env = watch(made([trace]), emitter, family="nav")
+        env.reset()
+        for row in trace:
+            env.step(row["action"])
+        assert env.springback.next_goals == next_goals
+
+
 def test_the_number_of_goals_may_be_said(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
     traces = [trace_of("only", legs(), LEGS_M[0]), trace_of("lost", legs()[:20], LEGS_M[0], success=False)]
     (first, lost), ends, _ = played(emitter, publisher, traces, HabitatReading(goals=3))
