@@ -24,7 +24,7 @@ WindowState = Literal["open", "recovered", "unrecovered", "censored"]
 WindowCause = Literal["effort", "delay", "effort+delay"]
 CapacityFlag = Literal["ok", "open", "none", "insufficient"]
 LevelState = Literal["insufficient", "kept", "undecided", "broken"]
-"""What the episodes of one stress level say of its contract (section "margin" of the figures; ours)."""
+"""What the episodes of one stress level say of its contract (see `LevelFigures`; ours)."""
 StressState = Literal["within", "untested", "breach"]
 """The live stress of a group against what its levels have shown (ours)."""
 

@@ -4,8 +4,8 @@ Two cumulative-sum detectors (Page 1954) watch each episode, because trouble sho
 the anchor, and as cycles that pass without the task coming nearer. The rules are in `WindowConfig`; all of this is
 ours, where the paper says only "first step that departs" and "first that re-enters".
 
-The walk is the one place that goes row by row. It works on plain floats that were computed for the whole batch. What
-lies behind a gap is walked apart (see `break_off`): there is no course between the two sides to judge.
+The walk goes row by row, on plain floats that were computed for the whole batch. What lies behind a gap is walked apart
+(see `break_off`): there is no course between the two sides to judge.
 
 An example with an effort bound of 4: two hard steps add 3 - 0.8 each, so the sum stands at 2.2 after step 1 and at 4.4,
 above the bound, after step 2. The window departs at step 1, the first after the sum was last 0. Steps 3 to 5 are calm;

@@ -1,8 +1,8 @@
 """The episode tracker: step events in; windows, summaries, statuses and baseline contributions out.
 
-One call takes a whole batch. Its rows are admitted and scored together, and only the detectors' walk goes row by row;
-then learning, stability and the episodes' states are brought up to its end. Time comes with the rows or as an argument;
-nothing here reads a clock.
+One call takes a whole batch. Its rows are admitted and scored together, and only the detectors' walk and the watch of
+progress go row by row; then learning, stability and the episodes' states are brought up to its end. Time comes with the
+rows or as an argument; nothing here reads a clock.
 """
 
 import itertools

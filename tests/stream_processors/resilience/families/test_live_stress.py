@@ -1,4 +1,4 @@
-"""Section "live" by hand: which state is seen, and when it counts."""
+"""The live stress by hand: which state is seen, and when it counts."""
 
 import math
 from typing import Any
