@@ -95,7 +95,16 @@ class AgentEpisodes:
             self._values[NAVIGATION + name] = RuleCells(rule, conversion_of("navigation", name), board)
         self._told: dict[EventKey, str] = {}
         self._held: dict[EventKey, str | None] = {}
-        self._lasting: set[EventKey] = set()
+        events = {
+            "begin": mapping.episode.begin, "end": mapping.episode.end, "reopen": mapping.episode.reopen,
+            "session_end": mapping.session_end,
+        }  # fmt: skip
+        self._lasting = {  # events of which another id makes nothing new: part of them is what other topics say
+            (kind, place)
+            for kind, of_kind in events.items()
+            for place, one in enumerate(of_kind)
+            if not one.of_one_topic
+        }
         self._live = live
         self._states_heard: set[int] = set()
         self._episode: RunningEpisode | None = None
@@ -168,7 +177,7 @@ class AgentEpisodes:
     def begin_id(self) -> None:
         """Prepares for another episode id: the clock may begin afresh, and every event is new."""
         self.clock.begin()
-        self._told = {key: text for key, text in self._told.items() if key in self._lasting}
+        self._told = {key: text for key, text in self._told.items() if key[:2] in self._lasting}
 
     def ends_session(self, message: TimedMessage, route: Route) -> bool:
         """Whether the message ends the session."""
@@ -358,8 +367,6 @@ class AgentEpisodes:
                 return None
             if guard.asks:
                 self._held[key] = text
-        if not event.of_one_topic:
-            self._lasting.add(key)
         before = self._told.pop(key, None)
         if text is None or (guard.when is not None and not guard.when.holds(self._board)):
             return None

@@ -214,6 +214,21 @@ def test_what_conditions_have_heard_outlives_a_session() -> None:
     assert play.ends == [("a", "aborted")]  # the guard is open still
 
 
+def test_a_goodbye_that_two_topics_said_together_is_not_said_again_by_one_of_them() -> None:
+    off, shut = (f'{{ topic = "{topic}", field = "said", equals = true }}' for topic in ("power", "lid"))
+    play = Play(f"session_end = {{ all = [{off}, {shut}] }}\n" + ARM, END="gap_s = 60")
+    play.say("arm/state", 0.0, state("a", 0.5))
+    for topic in ("power", "lid"):
+        play.say(topic, 0.5, {"said": True})
+    assert play.ends == [("a", "aborted")]
+    for at_s, job in ((1.0, "b"), (2.0, "c")):
+        play.say("arm/state", at_s, state(job, 0.5))
+    play.say("lid", 2.5, {"said": True})
+    play.say("arm/state", 3.0, state("c", 0.6))
+    assert play.ends == [("a", "aborted"), ("b", "aborted")]
+    assert [step.header.episode for step in play.steps] == ["a", "b", "c", "c"]
+
+
 GUARDED = """[episode.end]
 topic = "verdict"
 field = "word"
