@@ -70,7 +70,7 @@ def disturbed(
 class _Disturbed(HabitatProxy):
     """What disturbs has dice, and a note of what it does."""
 
-    _own = HabitatProxy._own | {"_dice", "_throw", "_begun", "_acted", "_steps", "_told"}
+    _own = HabitatProxy._own | {"_dice", "_throw", "_acted", "_steps", "_told"}
     _dice: NavigationDice
     _throw: StepDisturbance
     _acted: Counter[DisturbanceName]
@@ -91,18 +91,17 @@ class _Disturbed(HabitatProxy):
         reworded = None if self._told is None else self._told.share
         return {
             "traits": self._dice.traits(),
-            "feedback": names and f"{'perturbed' if self._begun else 'onset'}: {names}",
+            "feedback": names and f"{'perturbed' if self._acted else 'onset'}: {names}",
             "realised_magnitude": self._dice.realised(acted, self._steps, reworded),
             "goal_moved": "goal_move" in self._throw.acting,
         }
 
     def _start(self, task: str) -> None:
         self._dice.begin(task)
-        self._throw, self._begun = StepDisturbance(), False
+        self._throw = StepDisturbance()
         self._acted, self._steps, self._told = Counter(), 0, None
 
     def _next(self) -> StepDisturbance:
-        self._begun = self._begun or bool(self._throw.acting)
         self._acted.update(self._throw.acting)
         self._throw = self._dice.throw()
         if self._told is not None and not self._steps:
