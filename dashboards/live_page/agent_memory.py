@@ -185,8 +185,11 @@ class AgentMemory(AgentState):
             del self.windows[next(iter(self.windows))]
 
     def take_end(self, summary: EpisodeSummary) -> None:
-        """Takes an episode in at its end; in whatever order they are read, the one that ended last is kept."""
-        if self.ended is None or _end(summary) > _end(self.ended):
+        """Takes an episode in at its end; in whatever order they are read, the one that ended last is kept.
+
+        An end that comes for the same episode again corrects the one that silence had made, and may be of its time.
+        """
+        if self.ended is None or summary.key == self.ended.key or _end(summary) > _end(self.ended):
             self.ended = summary
 
     def window_spans(self) -> list[Span]:

@@ -285,6 +285,18 @@ def test_the_table_of_windows_is_in_the_order_of_one_clock() -> None:
     assert [known.key.agent for known in view.windows()] == ["robot-1", "robot-2"]
 
 
+def test_the_last_episode_is_shown_with_its_corrected_end() -> None:
+    # The end by silence is of the time of the last step, and so may be the one that comes after all.
+    ends = [summary("robot-1", outcome="aborted"), summary("robot-1", outcome="success", revision=1)]
+    view = folded([status("robot-1", seen_s=NOW_S), *ends])
+    (agent,) = view.agents()
+    assert agent.ended is not None
+    assert (agent.ended.outcome, view.episodes_ended) == ("success", 1)
+    earlier = summary("robot-1", "0", outcome="failure", revision=1)
+    view.take(replace(earlier, ended_s=agent.ended.ended_s - 1.0), NOW_S)
+    assert agent.ended.outcome == "success"
+
+
 def test_a_clock_that_is_put_back_loses_no_count() -> None:
     rate = EventRate(window_s=10)
     rate.count(5, 100.0)
