@@ -41,6 +41,19 @@ def recording(tmp_path: Path) -> Path:
     return path
 
 
+def line_of(header: dict[str, Any], outcome: str | None = "success", **columns: list[Any]) -> str:
+    """A line with one frame of one episode, as a producer that the episode's agent is would send it; ended or not."""
+    frame = {
+        "schema_version": 1,
+        "producer": header["agent"],
+        "session": "boot",
+        "episodes": [header],
+        "steps": {"episode": [0] * len(columns["step"]), **columns},
+        "ends": [] if outcome is None else [{"episode": 0, "outcome": outcome}],
+    }
+    return json.dumps(frame)
+
+
 def evaluated(path: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
@@ -69,15 +82,8 @@ def test_evaluate_says_which_references_teach_nothing_for_their_beginning_was_no
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "from_one.frames.jsonl"
-    frame = {
-        "schema_version": 1,
-        "producer": "robot-8",
-        "session": "boot",
-        "episodes": [{"agent": "robot-8", "episode": "1", "family": "inspection", "reference": True}],
-        "steps": {"episode": [0, 0], "step": [1, 2], "progress": [0.5, 1.0], "cycle_time_s": [1.0, 1.0]},
-        "ends": [{"episode": 0, "outcome": "success"}],
-    }
-    path.write_text(json.dumps(frame) + "\n")
+    header = {"agent": "robot-8", "episode": "1", "family": "inspection", "reference": True}
+    path.write_text(line_of(header, step=[1, 2], progress=[0.5, 1.0], cycle_time_s=[1.0, 1.0]))
     assert cli.main(["evaluate", str(path)]) == 0
     told = capsys.readouterr().err
     assert "joined    family inspection: 1 of its reference episodes begin after step 0, and so teach nothing" in told
@@ -92,16 +98,8 @@ def test_evaluate_says_where_a_pause_or_a_gap_lies_in_what_it_judges(
 
     def run(number: int, steps: list[int], cycles: list[float], *, reference: bool = True) -> str:
         header = {"agent": "robot-8", "episode": f"{number}", "family": "inspection", "reference": reference}
-        columns = {"step": steps, "progress": [min(1.0, (step + 1) / 200) for step in steps], "cycle_time_s": cycles}
-        frame = {
-            "schema_version": 1,
-            "producer": "robot-8",
-            "session": "boot",
-            "episodes": [header],
-            "steps": {"episode": [0] * len(steps), **columns},
-            "ends": [{"episode": 0, "outcome": "success"}],
-        }
-        return json.dumps(frame) + "\n"
+        progress = [min(1.0, (step + 1) / 200) for step in steps]
+        return line_of(header, step=steps, progress=progress, cycle_time_s=cycles)
 
     every = list(range(200))
     clean = [run(number, every, [1.0] * 200) for number in range(12)]
@@ -111,7 +109,7 @@ def test_evaluate_says_where_a_pause_or_a_gap_lies_in_what_it_judges(
         run(13, every, [300.0 if step == 60 else 1.0 for step in every], reference=False),
     ]
     path = tmp_path / "disturbed.frames.jsonl"
-    path.write_text("".join((*clean, *disturbed)))
+    path.write_text("\n".join((*clean, *disturbed)))
     assert cli.main(["evaluate", str(path)]) == 0
     told = capsys.readouterr().err
     assert "gap       family inspection: 1 of its episodes miss so many steps in one place" in told
@@ -253,11 +251,8 @@ def test_evaluate_warns_of_a_progress_that_never_moves(
     still: float, cause: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def frame(episode: str, progress: list[float], outcome: str) -> str:
-        steps = {"episode": [0, 0, 0], "step": [0, 1, 2], "progress": progress}
         header = {"agent": "arm", "episode": episode, "family": "reach"}
-        ends = [{"episode": 0, "outcome": outcome}]
-        document = {"schema_version": 1, "producer": "arm", "session": "s", "episodes": [header], "steps": steps}
-        return json.dumps(document | {"ends": ends})
+        return line_of(header, outcome, step=[0, 1, 2], progress=progress)
 
     path = tmp_path / "still.frames.jsonl"
     frames = [
@@ -276,10 +271,7 @@ def test_evaluate_warns_of_a_progress_that_never_moves(
 
 def test_an_episode_that_begins_at_its_goal_is_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def frame(episode: str, progress: list[float]) -> str:
-        steps = {"episode": [0, 0], "step": [0, 1], "progress": progress}
-        header = {"agent": "arm", "episode": episode, "family": "reach"}
-        document = {"schema_version": 1, "producer": "arm", "session": "s", "episodes": [header], "steps": steps}
-        return json.dumps(document | {"ends": [{"episode": 0, "outcome": "success"}]})
+        return line_of({"agent": "arm", "episode": episode, "family": "reach"}, step=[0, 1], progress=progress)
 
     path = tmp_path / "done.frames.jsonl"
     path.write_text("\n".join([frame("1", [1.0, 1.0]), frame("2", [0.5, 1.0])]), encoding="utf-8")
@@ -305,18 +297,8 @@ def test_evaluate_says_what_became_of_each_step_and_whose_clock_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def line(steps: list[int], **more: Any) -> str:
-        rows = {"episode": [0] * len(steps), "step": steps, "progress": [0.1] * len(steps)}
         header = {"agent": "r7", "episode": "1", "family": "f"}
-        return json.dumps(
-            {
-                "schema_version": 1,
-                "producer": "r7",
-                "session": "a",
-                "episodes": [header],
-                "steps": rows | more,
-                "ends": [],
-            }
-        )
+        return line_of(header, None, step=steps, progress=[0.1] * len(steps), **more)
 
     path = tmp_path / "r7.frames.jsonl"
     booted_in_2000 = [946_684_900.0, 946_684_901.0]
@@ -335,11 +317,9 @@ def test_evaluate_says_what_became_of_each_step_and_whose_clock_is_wrong(
 
 def test_evaluate_says_once_who_decides_at_another_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def line(agent: str, episode: str, cycle_s: float, reference: bool) -> str:
-        rows = {"episode": [0] * 40, "step": list(range(40)), "progress": [(step + 1) / 40 for step in range(40)]}
         header = {"agent": agent, "episode": episode, "family": "f", "reference": reference}
-        frame = {"schema_version": 1, "producer": agent, "session": "a", "episodes": [header]}
-        ends = [{"episode": 0, "outcome": "success"}]
-        return json.dumps(frame | {"steps": rows | {"cycle_time_s": [cycle_s] * 40}, "ends": ends})
+        progress = [(step + 1) / 40 for step in range(40)]
+        return line_of(header, step=list(range(40)), progress=progress, cycle_time_s=[cycle_s] * 40)
 
     path = tmp_path / "rates.frames.jsonl"
     lines = [line("clean", str(number), 0.1, True) for number in range(12)]
