@@ -7,7 +7,7 @@ one), `robot_type`, `dataset` (the folder's name) and `fps`; and `reward_progres
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from springback.producers.recordings.rows import row_message
 
 INFO: Final = Path("meta") / "info.json"
 REWARD_PROGRESS: Final = "reward_progress"
+_META_COLUMNS: Final = ("task_index", "task", "__index_level_0__", "episode_index", "length")
 _JOINED_BY: Final = frozenset({"task_index", "episode_index", "frame_index"})
 
 
@@ -52,23 +53,11 @@ def _rewarded(recording: OpenRecording, files: list[Path]) -> bool:
         return False
     check = RewardCheck()
     for file in files:
-        for row in _reward_rows(file):
+        for row in _parquet_rows(file, (REWARD, "episode_index"), None):
             check.take(row.get("episode_index"), reward_of(row))
     rewarded, told = check.finish()
     recording.note("progress_by_reward" if rewarded else "progress_by_length", told)
     return rewarded
-
-
-def _reward_rows(file: Path) -> Iterator[dict[str, Any]]:
-    """The rewards of a file with their episodes; nothing of a damaged file, which is reported when it is read."""
-    import pyarrow.parquet  # type: ignore[import-untyped]
-
-    try:
-        names = pyarrow.parquet.read_schema(file).names
-        columns = [name for name in (REWARD, "episode_index") if name in names]
-        yield from pyarrow.parquet.read_table(file, columns=columns).to_pylist()
-    except (pyarrow.ArrowException, OSError):
-        return
 
 
 def _joined(row: dict[str, Any], tasks: dict[int, str], lengths: dict[int, int]) -> dict[str, Any]:
@@ -104,18 +93,25 @@ def _meta_rows(recording: OpenRecording, name: str) -> Iterator[dict[str, Any]]:
             except ValueError as error:
                 recording.unreadable(number, "not_json", f"{lines.name}: {error}")
     for file in [*meta.glob(f"{name}.parquet"), *sorted((meta / name).rglob("*.parquet"))]:
-        yield from _parquet_rows(recording, file)
+        yield from _parquet_rows(file, _META_COLUMNS, recording)
 
 
-def _parquet_rows(recording: OpenRecording, file: Path) -> Iterator[dict[str, Any]]:
-    import pyarrow.parquet
+def _parquet_rows(file: Path, wanted: Iterable[str], told: OpenRecording | None) -> Iterator[dict[str, Any]]:
+    """These columns of a file, as far as it has them.
 
-    wanted = ("task_index", "task", "__index_level_0__", "episode_index", "length")
+    Args:
+        file: the file.
+        wanted: the columns' names.
+        told: the recording that a damaged file is told to; None where that is done when the whole of it is read.
+    """
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
     try:
         names = pyarrow.parquet.read_schema(file).names
         table = pyarrow.parquet.read_table(file, columns=[name for name in wanted if name in names])
     except (pyarrow.ArrowException, OSError) as error:
-        recording.unreadable(0, "damaged_file", f"{file.name}: {error}")
+        if told is not None:
+            told.unreadable(0, "damaged_file", f"{file.name}: {error}")
     else:
         yield from table.to_pylist()
 
