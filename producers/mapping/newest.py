@@ -1,14 +1,11 @@
 """What the newest message of each topic says at the places that conditions and divisors of a mapping look at."""
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from springback.producers.mapping.paths import MISSING, FieldPath, TopicPattern
-from springback.producers.mapping.transforms import NO_DIVISOR, Function, Transform
+from springback.producers.mapping.transforms import NO_DIVISOR, Function, Transform, each_number
 from springback.producers.mapping.values import number_of
 
 
@@ -120,10 +117,4 @@ def divided(value: Any, by: float | None) -> Any:
     >>> divided(3, 4.0), divided([1, 2], 4.0), divided(3, 0.0), divided("a", 4.0)
     (0.75, [0.25, 0.5], None, None)
     """
-    if not by:
-        return None
-    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
-        return [ratio for item in value if (ratio := divided(item, by)) is not None]
-    number = number_of(value)
-    ratio = None if number is None else number / by
-    return ratio if ratio is None or math.isfinite(ratio) else None
+    return each_number(lambda number: number / by)(value) if by else None

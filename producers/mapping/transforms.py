@@ -46,7 +46,9 @@ class Transform(NamedTuple):
     divisor: "Look | None" = None
 
 
-def _each(function: Callable[[float], float | None]) -> Function:
+def each_number(function: Callable[[float], float | None]) -> Function:
+    """A function of a number as one of values: item by item in lists, and None for what is no finite number."""
+
     def apply(value: Any) -> Any:
         if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
             return [result for item in value if (result := apply(item)) is not None]
@@ -116,7 +118,7 @@ def _ratio_to_first() -> Function:
             first = value
         return None if first is None else value / first
 
-    return _each(ratio)
+    return each_number(ratio)
 
 
 class _ProgressFromRemaining:
@@ -132,7 +134,7 @@ class _ProgressFromRemaining:
         self._progress = 0.0
 
     def __call__(self, value: Any) -> Any:
-        return _each(self._of)(value)
+        return each_number(self._of)(value)
 
     def _of(self, value: float) -> float | None:
         self.remark = None
@@ -159,7 +161,7 @@ class _ProgressFromQueue:
         self._total = self._progress = 0.0
 
     def __call__(self, value: Any) -> Any:
-        return _each(self._of)(value)
+        return each_number(self._of)(value)
 
     def _of(self, value: float) -> float | None:
         self.remark = None
@@ -183,7 +185,7 @@ def _since_first() -> Function:
         first = value if first is None else first
         return value - first
 
-    return _each(since)
+    return each_number(since)
 
 
 def _difference() -> Function:
@@ -194,7 +196,7 @@ def _difference() -> Function:
         before, last = last, value
         return 0.0 if before is None else value - before
 
-    return _each(difference)
+    return each_number(difference)
 
 
 def _count_new() -> Function:
@@ -207,7 +209,7 @@ def _count_new() -> Function:
             return 0.0
         return value - before if value >= before else max(value, 0.0)  # a counter that was reset
 
-    return _each(increase)
+    return each_number(increase)
 
 
 def _changes() -> Function:
@@ -239,9 +241,9 @@ def _one_of(function: Function) -> Callable[[], Function]:
 
 
 PLAIN: Final[dict[str, Callable[[], Function]]] = {
-    "one_minus": _one_of(_each(lambda value: 1.0 - value)),
-    "invert": _one_of(_each(lambda value: 1.0 / value if value else None)),
-    "absolute": _one_of(_each(abs)),
+    "one_minus": _one_of(each_number(lambda value: 1.0 - value)),
+    "invert": _one_of(each_number(lambda value: 1.0 / value if value else None)),
+    "absolute": _one_of(each_number(abs)),
     "number": _one_of(_to_number),
     "seconds": _one_of(seconds_of),
     "norm": _one_of(_norm),
@@ -266,9 +268,9 @@ PLAIN: Final[dict[str, Callable[[], Function]]] = {
 """Transforms without an argument."""
 
 WITH_NUMBER: Final[dict[str, Callable[[float], Function]]] = {
-    "scale": lambda factor: _each(lambda value: value * factor),
-    "offset": lambda addend: _each(lambda value: value + addend),
-    "threshold": lambda limit: _each(lambda value: float(value >= limit)),
+    "scale": lambda factor: each_number(lambda value: value * factor),
+    "offset": lambda addend: each_number(lambda value: value + addend),
+    "threshold": lambda limit: each_number(lambda value: float(value >= limit)),
     "distance_travelled": DistanceTravelled,
 }
 """Transforms with a number; `threshold` is 1 at the limit and above, else 0."""
@@ -289,12 +291,12 @@ def number_transform(name: str, argument: float) -> Transform:
 
 def clip_transform(low: float, high: float) -> Transform:
     """Values below `low` become `low`, those above `high` become `high`."""
-    return Transform("clip", _one_of(_each(lambda value: min(max(value, low), high))))
+    return Transform("clip", _one_of(each_number(lambda value: min(max(value, low), high))))
 
 
 def linear_transform(zero: float, one: float) -> Transform:
     """0 at one end of a scale and 1 at the other, in proportion between them, clipped; the ends may be in any order."""
-    return Transform("linear", _one_of(_each(lambda value: linear_share(value, zero, one))))
+    return Transform("linear", _one_of(each_number(lambda value: linear_share(value, zero, one))))
 
 
 def quotient_transform(divisor: "Look") -> Transform:
