@@ -59,7 +59,7 @@ LEXICON: dict[EditKind, tuple[tuple[str, ...], ...]] = {
         ("sofa", "couch", "settee"),
         ("plant", "potted greenery"),
         ("toilet", "lavatory", "water closet"),
-        ("television", "tv", "tv set"),
+        ("television", "tv", "telly"),
         ("fridge", "refrigerator"),
         ("stairs", "staircase", "flight of steps"),
         ("hallway", "corridor", "passageway"),
@@ -205,7 +205,7 @@ def plain(text: str) -> str:
     said = _SAID_COURTESY.sub("", _SAID_ASIDE.sub("", said.removesuffix(".")))
     if said.startswith(_BEFORE) and _FIRST in said:
         later, first = said.removeprefix(_BEFORE).split(_FIRST, 1)
-        said = first + _THEN + later
+        said = _SAID_COURTESY.sub("", first) + _THEN + later
     said = _each_clause(said.replace(_NOT_BEFORE, _AFTER), _unswapped)
     return _PHRASE.sub(lambda found: _MEANING_OF[found[0]].forms[0], said) + stop
 
@@ -240,7 +240,8 @@ def _is_ordered(sentence: str) -> bool:
     """Whether it is two clauses that must follow each other: of more it would not be clear which belong together."""
     said = sentence.lower()
     moved = said.startswith(_BEFORE) or _FIRST in said or _NOT_BEFORE in said
-    return len(_FOLLOWS.findall(sentence)) == 1 and "." not in sentence.removesuffix(".") and not moved
+    clauses = [_SAID_COURTESY.sub("", clause.lower() + " ").strip(" .") for clause in _FOLLOWS.split(sentence)[::2]]
+    return len(clauses) == 2 and all(clauses) and "." not in sentence.removesuffix(".") and not moved
 
 
 def _reordered(text: str) -> str:

@@ -3,7 +3,7 @@
 from itertools import chain
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from springback.producers.perturbations.paraphrase import ASIDES, COURTESIES, LEXICON, Paraphrase, paraphrase, plain
@@ -45,6 +45,10 @@ def test_the_meaning_of_a_mission_is_kept(mission: str, severity: float, seed: i
 
 
 @given(ANY_SENTENCE, SEVERITIES, SEEDS)
+@example(", then adjacent to", 1.0, 0)  # half of a sentence
+@example("please after you adjacent to", 1.0, 0)
+@example("please adjacent to, then adjacent to", 1.0, 0)  # polite before it was reworded
+@example("adjacent to adjacent to television deposit", 1.0, 1)  # "tv set down": a set, or to set down
 def test_any_sentence_means_what_it_meant(sentence: str, severity: float, seed: int) -> None:
     assert plain(paraphrase(sentence, severity, seed=seed).text) == plain(sentence)
 
@@ -121,6 +125,12 @@ def test_each_form_means_one_thing() -> None:
     forms = list(chain.from_iterable(chain.from_iterable(LEXICON.values())))
     assert len(forms) == len(set(forms))
     assert len({*COURTESIES, *ASIDES, *forms}) == len(COURTESIES) + len(ASIDES) + len(forms)
+
+
+def test_two_forms_side_by_side_mean_what_they_mean_alone() -> None:
+    plain_of = {form: forms[0] for forms in chain.from_iterable(LEXICON.values()) for form in forms}
+    for one in FORMS:
+        assert [plain(f"{one} {other}") for other in FORMS] == [f"{plain_of[one]} {plain_of[other]}" for other in FORMS]
 
 
 def test_a_severity_beyond_one_is_refused() -> None:
