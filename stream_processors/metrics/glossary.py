@@ -136,7 +136,7 @@ _WORDS = (
         "provisional",
         "a window or an episode",
         "Its family was still learning: the window counts in no alert, no capacity and no comparison, the episode in "
-        "the violation share alone, by its progress, propositions and violations.",
+        "outcomes and, by its progress, propositions and violations, in the violation share.",
     ),
     Word(
         "β",
