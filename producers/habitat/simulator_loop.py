@@ -16,7 +16,14 @@ from springback.producers.habitat.metrics import TaskReading
 from springback.producers.habitat.proxy import NOTE_KEY, WatchedEnv, note_of
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter, task_id
 from springback.producers.habitat.signals import ActionWord, Pose, action_word
-from springback.producers.habitat.world import clearance_m, geodesic_m, pose_of, way_to
+from springback.producers.habitat.world import (
+    MissingNavmeshError,
+    clearance_m,
+    geodesic_m,
+    navmesh_of,
+    pose_of,
+    way_to,
+)
 
 
 class SimulatorLoop(WatchedEnv):
@@ -55,7 +62,10 @@ class SimulatorLoop(WatchedEnv):
 
         Raises:
             MissingHabitatError: habitat-sim is not installed.
+            MissingNavmeshError: the simulator has no navmesh.
         """
+        if navmesh_of(self._watched) is None:
+            raise MissingNavmeshError
         self._reporter.abort()
         self.goals = goals
         where = getattr(self._watched, "curr_scene_name", "") if scene is None else scene

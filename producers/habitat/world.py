@@ -1,6 +1,12 @@
-"""What a Habitat simulator knows of its agent: pose, clearance, clock, the way to the goal. Nothing here changes it.
+"""What a Habitat simulator knows of its agent: pose, clearance, the way to the goal. Nothing here changes it.
 
 Habitat is imported only where it is needed, and says how to install it where it is missing.
+
+**Here alone a navmesh is asked.** Whatever asks one that is not loaded (`find_path`, `snap_point`,
+`distance_to_closest_obstacle`, habitat-lab's `geodesic_distance`, the greedy follower) ends the process by a
+segmentation fault that nothing can catch, and a follower whose agent turns by 0 degrees never comes back. So every
+such question goes through `navmesh_of`, with places that are three finite numbers, and without a navmesh the answer is
+that it is not known.
 """
 
 import importlib
@@ -19,6 +25,8 @@ _HOW = {
     "habitat": "pip install habitat-lab",
 }
 
+_FOLLOWERS = ("move_forward", "turn_left", "turn_right")
+"""The actions that habitat-sim's greedy follower plans with."""
 _WAYS_TO_THE_NEXT = ("env", "gym_env")
 MOST_GOALS = 16
 """Goals that the way is looked up for; where an object has hundreds of places to see it from, that would take long."""
@@ -49,6 +57,27 @@ def import_habitat(module: str) -> Any:
         raise MissingHabitatError(module, error) from error
 
 
+class MissingNavmeshError(ProducerError, ValueError):
+    """A simulator has no navmesh, so that nothing can tell the way to a goal.
+
+    >>> str(MissingNavmeshError()).partition("; ")[0]
+    'the simulator has no navmesh, so the way to the goals is not known'
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the simulator has no navmesh, so the way to the goals is not known; load one before begin_episode "
+            "(simulator.pathfinder.load_nav_mesh(path)) or make one (simulator.recompute_navmesh(simulator.pathfinder, "
+            "settings))"
+        )
+
+
+def navmesh_of(sim: Any) -> Any | None:
+    """The simulator's pathfinder, if it has a navmesh that can be asked; None without one."""
+    pathfinder = getattr(sim, "pathfinder", None)
+    return pathfinder if getattr(pathfinder, "is_loaded", False) else None
+
+
 def pose_of(sim: Any, agent_id: int = 0) -> Pose:
     """The agent's pose, by habitat-lab's `get_agent_state` or by the agent of a bare simulator."""
     state = sim.get_agent_state(agent_id) if hasattr(sim, "get_agent_state") else sim.get_agent(agent_id).get_state()
@@ -57,6 +86,12 @@ def pose_of(sim: Any, agent_id: int = 0) -> Pose:
         tuple(float(part) for part in state.position),
         tuple(float(getattr(rotation, part)) for part in "wxyz"),
     )
+
+
+def collided(sim: Any) -> bool | None:
+    """Whether the last step of habitat-lab's simulator ran against something; None where it does not say."""
+    said = getattr(sim, "previous_step_collided", None)
+    return None if said is None else bool(said)
 
 
 def pose_by_sensors(observation: Any) -> Pose | None:
@@ -105,8 +140,8 @@ def _follower_actions(sim: Any, goal: Sequence[float], radius_m: float, agent_id
 
     The follower plans on perfect actions, and only where the agent has habitat-sim's own `move_forward` and turns.
     """
-    pathfinder: Any = getattr(sim, "pathfinder", None)
-    if not hasattr(sim, "make_greedy_follower") or not getattr(pathfinder, "is_loaded", False):
+    asked = hasattr(sim, "make_greedy_follower") and navmesh_of(sim) is not None and _is_place(goal)
+    if not asked or not _gets_ahead(sim, agent_id):
         return None
     try:
         follower = sim.make_greedy_follower(agent_id, goal_radius=radius_m)
@@ -115,25 +150,49 @@ def _follower_actions(sim: Any, goal: Sequence[float], radius_m: float, agent_id
         return None
 
 
+def _gets_ahead(sim: Any, agent_id: int) -> bool:
+    """Whether the follower's actions do anything: it tries turns until it has gone half round."""
+    specs = [spec for spec in sim.get_agent(agent_id).agent_config.action_space.values() if spec.name in _FOLLOWERS]
+    amounts = [single_number(getattr(getattr(spec, "actuation", None), "amount", None)) for spec in specs]
+    return all(amount > 0.0 for amount in amounts if amount is not None)
+
+
 def clearance_m(sim: Any, position: Sequence[float], within_m: float) -> float | None:
     """The distance to the nearest obstacle, m; None where there is no navmesh, or `within_m` is 0."""
-    pathfinder: Any = getattr(sim, "pathfinder", None)
-    if within_m <= 0.0 or not getattr(pathfinder, "is_loaded", False):
+    navmesh = navmesh_of(sim) if within_m > 0.0 and _is_place(position) else None
+    if navmesh is None:
         return None
-    return single_number(pathfinder.distance_to_closest_obstacle(np.asarray(position, dtype=np.float32)))
+    return single_number(navmesh.distance_to_closest_obstacle(np.asarray(position, dtype=np.float32)))
 
 
 def geodesic_m(sim: Any, position: Sequence[float], goals: Sequence[Sequence[float]]) -> float:
-    """The way to the nearest of the goals, m; infinite where there is none.
+    """The way to the nearest of the goals, m; infinite where none leads there, NaN where there is no navmesh to ask.
 
     Raises:
         MissingHabitatError: habitat-sim is not installed.
     """
+    navmesh = navmesh_of(sim)
+    if navmesh is None or not _is_place(position):
+        return math.nan
+    ends = [goal for goal in goals if _is_place(goal)]
+    if not ends:
+        return math.inf
+    if hasattr(sim, "geodesic_distance"):  # habitat-lab's own
+        return float(sim.geodesic_distance(position, ends))
     path = import_habitat("habitat_sim").MultiGoalShortestPath()
     path.requested_start = np.asarray(position, dtype=np.float32)
-    path.requested_ends = np.asarray(goals, dtype=np.float32)
-    sim.pathfinder.find_path(path)
+    path.requested_ends = np.asarray(ends, dtype=np.float32)
+    navmesh.find_path(path)
     return float(path.geodesic_distance)
+
+
+def snapped(sim: Any, position: Sequence[float]) -> list[float] | None:
+    """The nearest place that an agent can stand on; None where there is none, or no navmesh to ask."""
+    navmesh = navmesh_of(sim)
+    if navmesh is None or not _is_place(position):
+        return None
+    place = [float(part) for part in navmesh.snap_point(np.asarray(position, dtype=np.float32))]
+    return place if _is_place(place) else None
 
 
 def core_env(env: Any) -> Any | None:
@@ -146,6 +205,10 @@ def core_env(env: Any) -> Any | None:
         seen.append(env)
         env = next((inner for way in _WAYS_TO_THE_NEXT if (inner := getattr(env, way, None)) is not None), None)
     return None
+
+
+def _is_place(position: Sequence[float]) -> bool:
+    return len(position) == 3 and all(map(math.isfinite, position))
 
 
 def _numbers(values: Any) -> tuple[float, ...]:

@@ -25,7 +25,7 @@ import numpy as np
 from springback.producers.habitat.proxy import NOTE_KEY, HabitatProxy
 from springback.producers.habitat.reporter import task_id
 from springback.producers.habitat.signals import action_word
-from springback.producers.habitat.world import core_env, geodesic_m
+from springback.producers.habitat.world import core_env, geodesic_m, snapped
 from springback.producers.perturbations.navigation import (
     DISTURBANCES,
     DisturbanceName,
@@ -196,7 +196,7 @@ class DisturbedEnv(_Disturbed):
         sim = self._core.sim
         here = sim.get_agent_state().position
         old = [float(part) for part in episode.goals[0].position]
-        place = place_near(old, self._dice, sim.pathfinder, lambda goal: sim.geodesic_distance(here, goal))
+        place = place_near(old, self._dice, sim, here)
         if place is None:
             return False
         if self._goals is None:
@@ -251,7 +251,7 @@ class DisturbedSimulator(_Disturbed):
             return goals
         sim = self._watched
         here = sim.get_agent(agent_id).get_state().position
-        place = place_near(goals[0], self._dice, sim.pathfinder, lambda goal: geodesic_m(sim, here, [goal]))
+        place = place_near(goals[0], self._dice, sim, here)
         if place is None:
             self._did_not("goal_move")
         return goals if place is None else [place]
@@ -279,13 +279,12 @@ def turned(rotation: Any, degrees: float) -> list[float]:
     return [c * x + s * z, c * y + s * w, c * z - s * x, c * w - s * y]
 
 
-def place_near(old: Sequence[float], dice: NavigationDice, pathfinder: Any, distance_to: Any) -> list[float] | None:
-    """A place that can be reached near an old one; None where none was found."""
+def place_near(old: Sequence[float], dice: NavigationDice, sim: Any, here: Sequence[float]) -> list[float] | None:
+    """A place near an old one that can be reached from here; None where none was found, or there is no navmesh."""
     for _ in range(TRIES):
         away = cmath.rect(dice.at.within_m * math.sqrt(dice.places.random()), 2 * math.pi * dice.places.random())
-        candidate = np.array([old[0] + away.real, old[1], old[2] + away.imag], dtype=np.float32)
-        place = [float(part) for part in pathfinder.snap_point(candidate)]
-        if all(map(math.isfinite, place)) and math.isfinite(distance_to(place)):
+        place = snapped(sim, [old[0] + away.real, old[1], old[2] + away.imag])
+        if place is not None and math.isfinite(geodesic_m(sim, here, [place])):
             return place
     return None
 

@@ -17,7 +17,7 @@ class LiveSim:
     """habitat-lab's simulator over an open floor: heading 0 looks along -z, as Habitat's agents do."""
 
     def __init__(self) -> None:
-        self.pathfinder = SimpleNamespace(is_loaded=False, snap_point=lambda point: point)
+        self.pathfinder = open_floor()
         self.place()
 
     def place(self) -> None:
@@ -115,7 +115,7 @@ class LiveSimulator:
 
     def __init__(self) -> None:
         self._lab = LiveSim()
-        self.pathfinder = SimpleNamespace(is_loaded=False, snap_point=lambda point: point, find_path=_straight)
+        self.pathfinder = open_floor()
         action_space = {"move_forward": SimpleNamespace(name="move_forward")}
         self._agent = SimpleNamespace(
             agent_config=SimpleNamespace(action_space=action_space),
@@ -137,6 +137,16 @@ class LiveSimulator:
 
     def step(self, action: str, dt: float = 1.0 / 60.0) -> dict[str, Any]:
         return {**self._lab.step(action), "collided": False}
+
+
+def open_floor() -> SimpleNamespace:
+    """A navmesh without an obstacle."""
+    return SimpleNamespace(
+        is_loaded=True,
+        snap_point=lambda point: point,
+        find_path=_straight,
+        distance_to_closest_obstacle=lambda point: 2.0,
+    )
 
 
 def _straight(path: Any) -> bool:

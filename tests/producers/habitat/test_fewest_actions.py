@@ -38,12 +38,10 @@ class Follower:
 class FollowedSimulator(LiveSimulator):
     """A simulator that makes followers; `fails` is what they raise."""
 
-    def __init__(self, fails: Exception | None = None, *, navmesh: bool = True) -> None:
+    def __init__(self, fails: Exception | None = None) -> None:
         super().__init__()
         self.asked: list[tuple[int, float, list[float]]] = []
         self.fails = fails
-        self.pathfinder.is_loaded = navmesh
-        self.pathfinder.distance_to_closest_obstacle = lambda point: 2.0
 
     def make_greedy_follower(self, agent_id: int = 0, goal_radius: float | None = None) -> Follower:
         assert goal_radius is not None
@@ -82,7 +80,6 @@ def test_of_several_goals_the_one_that_takes_fewest(publisher: MemoryPublisher, 
     [
         FollowedSimulator(AssertionError("Could not find an action spec corresponding to move_forward")),
         FollowedSimulator(RuntimeError("no way")),
-        FollowedSimulator(navmesh=False),
         LiveSimulator(),
     ],
 )
