@@ -4,7 +4,7 @@ import contextlib
 import socket
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,12 +17,12 @@ with warnings.catch_warnings():
     from kafka import KafkaProducer  # type: ignore[import-untyped]
     from kafka.errors import (  # type: ignore[import-untyped]
         InvalidRecordError,
-        KafkaError,
         KafkaTimeoutError,
         MessageSizeTooLargeError,
         RecordListTooLargeError,
     )
 
+_DISCONNECT_S = 1.0
 _NEVER_ACCEPTED = (InvalidRecordError, MessageSizeTooLargeError, RecordListTooLargeError)
 
 
@@ -31,6 +31,10 @@ class KafkaPublisher:
 
     The key decides the partition (murmur2, as the Java client has it). The connection is made at the first frame, so
     that an agent starts whether or not Kafka is there; while it is not, `publish` answers with a `PublishError`.
+
+    **No frame passes an older one.** kafka-python gives up a batch some time after it was made (`delivery_timeout_ms`,
+    120 s), and would go on with younger ones. So the first frame that fails ends the connection, before anything that
+    came after it is sent: all that is on its way fails with it, and whoever published it does so again, in order.
 
     Args:
         bootstrap: HOST:PORT of a broker, or several.
@@ -67,6 +71,7 @@ class KafkaPublisher:
             "bootstrap_timeout_ms": int(connect_timeout_s * 1000),
             "acks": "all",
             "linger_ms": 5,
+            "max_in_flight_requests_per_connection": 1,
             "max_block_ms": 2000,
             **client_options,
         }
@@ -78,6 +83,7 @@ class KafkaPublisher:
         self._spoiled = False
         self._closed = False
         self._bytes_on_their_way = 0
+        self._all_settled = threading.Condition(self._lock)
 
     def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
         """Hands the frame to kafka-python's sender. At worst it waits for one try to connect."""
@@ -92,28 +98,28 @@ class KafkaPublisher:
             return
         settle = partial(self._settle, size, on_done)
         try:
-            future = self._connected().send(self._topic, key=key, value=frame_bytes)
+            client = self._connected()
+            future = client.send(self._topic, key=key, value=frame_bytes)
         except Exception as error:  # a certificate that is not there, say: whatever it is, the frame is not on its way
             settle(error)
             return
         future.add_callback(lambda _: settle(None))
-        future.add_errback(settle)
+        future.add_errback(partial(self._fail, client, settle))
 
     def flush(self, timeout_s: float) -> None:
-        """Sends what is held back, and waits for it for at most `timeout_s`."""
-        client = self._client
-        if client is not None:
-            # Not done in time is no error here: each frame's `on_done` tells what became of it.
-            with contextlib.suppress(KafkaTimeoutError):
-                client.flush(timeout_s)
+        """Waits for what is on its way for at most `timeout_s`; each frame's `on_done` tells what became of it."""
+        # kafka-python's own flush takes the time that it is given for each of its batches.
+        with self._all_settled:
+            self._all_settled.wait_for(lambda: not self._bytes_on_their_way, timeout_s)
 
     def close(self) -> None:
         """Waits for what is on its way for `close_timeout_s`, gives up the rest and disconnects."""
+        self.flush(self._close_timeout_s)
         with self._lock:
             self._closed = True
             client, self._client = self._client, None
         if client is not None:
-            _close_client(client, self._close_timeout_s)
+            _close_client(client)
 
     def _connected(self) -> Any:
         with self._lock:
@@ -123,7 +129,7 @@ class KafkaPublisher:
         if client is not None and not spoiled:
             return client
         if client is not None:
-            _close_client(client, 0.0)
+            _close_client(client)
         if not self._options.keys() & {"proxy_url", "socks5_proxy"}:
             _check_reachable(self._brokers, self._connect_timeout_s)
         client = _connect(self._options)
@@ -131,16 +137,23 @@ class KafkaPublisher:
             if not self._closed:
                 self._client = client
                 return client
-        _close_client(client, 0.0)
+        _close_client(client)
         message = f"the publisher to topic {self._topic} is closed"
         raise PublishError(message)
+
+    def _fail(self, client: Any, settle: Callable[[Exception], None], error: Exception) -> None:
+        if not isinstance(error, _NEVER_ACCEPTED):
+            # This is kafka-python's own thread, or the frame never came to it: nothing younger has gone meanwhile.
+            client._sender.force_close()
+            with self._lock:
+                self._spoiled |= self._client is client
+        settle(error)
 
     def _settle(self, size: int, on_done: OnDone, error: Exception | None) -> None:
         with self._lock:
             self._bytes_on_their_way -= size
-            # After an error that kafka-python does not retry, an idempotent client may be useless.
-            if isinstance(error, KafkaError) and not isinstance(error, _NEVER_ACCEPTED):
-                self._spoiled |= not error.retriable
+            if not self._bytes_on_their_way:
+                self._all_settled.notify_all()
         on_done(None if error is None else self._translated(error))
 
     def _translated(self, error: Exception) -> PublishError:
@@ -187,10 +200,8 @@ def _connect(options: dict[str, Any]) -> Any:
     return client
 
 
-def _close_client(client: Any, timeout_s: float) -> None:
-    try:
-        client.close(timeout_s)
-    except KafkaTimeoutError:
-        # kafka-python 3.0 gives up a close whose flush was not done in time, and leaves its thread running.
-        client._sender.force_close()
-        client.close(1.0)
+def _close_client(client: Any) -> None:
+    client._sender.force_close()  # its own close waits for what cannot be delivered, for each batch anew
+    client._sender.join(_DISCONNECT_S)
+    with contextlib.suppress(KafkaTimeoutError):  # the thread ends a little later
+        client.close(0.0)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
@@ -76,7 +77,7 @@ class KafkaDelivery:
             sent = await self._sent(producer, frames, deadline)
             futures = [future for future in sent if isinstance(future, asyncio.Future)]
             if futures:
-                await asyncio.wait(futures, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
+                await self._wait_for(futures, deadline)
             return [self._result(future) if isinstance(future, asyncio.Future) else future for future in sent]
         finally:
             self._under_way -= 1
@@ -103,6 +104,15 @@ class KafkaDelivery:
                 self._producer = None
                 await self._end(producer)
 
+    async def _wait_for(self, futures: "list[asyncio.Future[Any]]", deadline: float) -> None:
+        """Waits until all are done, the connection is spoiled, or the deadline is over."""
+        spoiled = asyncio.create_task(self._spoiled.wait())
+        all_done: asyncio.Future[Any] = asyncio.gather(*futures, return_exceptions=True)
+        left_s = max(0.0, deadline - asyncio.get_running_loop().time())
+        waiters: list[asyncio.Future[Any]] = [all_done, spoiled]
+        await asyncio.wait(waiters, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+        spoiled.cancel()
+
     async def _sent(self, producer: Any, frames: Sequence[AdmittedFrame], deadline: float) -> list[Any]:
         """What became of sending each frame: a future, or a reason and a detail."""
         sent: list[Any] = []
@@ -118,9 +128,18 @@ class KafkaDelivery:
                 future = await producer.send(self._topic, frame.value, key=frame.key)
         except (KafkaError, TimeoutError) as error:
             return self._failure(error)
-        # It may fail after its request was answered, when nothing reads its result any more.
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        future.add_done_callback(partial(self._see_order, producer))
         return future
+
+    def _see_order(self, producer: Any, done: "asyncio.Future[Any]") -> None:
+        """Lets nothing pass a frame that was given up: what came after it is not sent over this connection any more.
+
+        A frame may fail after its request was answered, when nobody else looks at its result.
+        """
+        error = None if done.cancelled() else done.exception()
+        if error is not None and not isinstance(error, _NEVER_TAKEN):
+            self._spoiled.set()
+            producer._sender.sender_task.cancel()  # this runs before the task can go on with the next batch
 
     def _result(self, future: "asyncio.Future[Any]") -> tuple[str, str] | None:
         if not future.done():

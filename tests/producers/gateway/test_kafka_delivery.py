@@ -12,12 +12,27 @@ from springback.producers.gateway.request_bodies import AdmittedFrame
 from tests.producers.jumping_loop import run_jumping
 
 
+class FakeTask:
+    """In the place of the task that sends batches."""
+
+    cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FakeSender:
+    def __init__(self) -> None:
+        self.sender_task = FakeTask()
+
+
 class FakeProducer:
     """Answers the sending of a value, and later its acknowledgement, as it is told."""
 
     def __init__(self, on_send: dict[bytes, Exception], on_acknowledge: dict[bytes, Exception]) -> None:
         self.on_send, self.on_acknowledge = on_send, on_acknowledge
         self.asked: list[bytes] = []
+        self._sender = FakeSender()
 
     async def send(self, topic: str, value: bytes, key: bytes) -> "asyncio.Future[None]":
         self.asked.append(value)
@@ -60,6 +75,15 @@ def test_what_fails_or_stays_away_later_is_not_acknowledged() -> None:
     producer = FakeProducer({}, {b"2": KafkaTimeoutError(), b"4": MessageSizeTooLargeError()})
     values = [b"1", b"2", b"never", b"4"]
     assert delivered(values, producer) == ([None, NOT_ACKNOWLEDGED, NOT_ACKNOWLEDGED, "refused_by_kafka"], True)
+
+
+def test_once_a_frame_has_failed_nothing_younger_is_sent_over_that_connection() -> None:
+    producer = FakeProducer({}, {b"1": KafkaTimeoutError()})
+    delivered([b"1", b"2"], producer)
+    assert producer._sender.sender_task.cancelled
+    for harmless in (FakeProducer({}, {}), FakeProducer({}, {b"1": MessageSizeTooLargeError()})):
+        delivered([b"1", b"2"], harmless)
+        assert not harmless._sender.sender_task.cancelled
 
 
 def test_what_fails_after_its_answer_is_nobodys_business(caplog: pytest.LogCaptureFixture) -> None:

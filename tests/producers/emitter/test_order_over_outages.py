@@ -1,0 +1,65 @@
+"""The order of one producer's frames, over outages longer than Kafka's client keeps a batch."""
+
+import asyncio
+import os
+import signal
+import time
+import uuid
+
+import pytest
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
+
+from springback.deploy.apache_kafka import ApacheKafka
+from springback.producers.contract.codec import decode_frame
+from springback.producers.emitter.kafka_publisher import KafkaPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
+from springback.stream_processors.topics import declare_topics
+from tests.producers.emitter.emitter_waiting import until
+
+
+async def steps_in(address: str, topic: str) -> list[int]:
+    """The numbers of the steps, in the order of the topic."""
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=address, auto_offset_reset="earliest")
+    found: list[int] = []
+    async with consumer:
+        ends = await consumer.end_offsets(consumer.assignment())
+        while [place for place, end in ends.items() if await consumer.position(place) < end]:
+            for records in (await consumer.getmany(timeout_ms=500)).values():
+                for frame in [decode_frame(record.value) for record in records]:
+                    found += frame.steps["step"].tolist() if frame.steps else []  # type: ignore[union-attr]
+    return found
+
+
+@pytest.mark.kafka
+def test_no_step_passes_an_older_one_when_kafka_comes_back_after_batches_have_expired(
+    kafka_process: ApacheKafka,
+) -> None:
+    prefix = f"o{uuid.uuid4().hex[:8]}."
+    asyncio.run(declare_topics(kafka_process.address, prefix=prefix))
+    options = {"request_timeout_ms": 2000, "delivery_timeout_ms": 4000, "batch_size": 1}
+    publisher = KafkaPublisher(kafka_process.address, f"{prefix}steps", **options)
+    with StepEmitter(publisher, producer="robot", max_steps=1, linger_s=0.0) as emitter:
+        episode = emitter.begin_episode(family="f")
+        sent, due_at = 1, 0.0
+
+        def a_step_now_and_then() -> bool:
+            nonlocal sent, due_at
+            if time.monotonic() >= due_at:  # so that young ones are with Kafka's client when the oldest expires
+                due_at = time.monotonic() + 0.05
+                episode.step(progress=0.5)
+                sent += 1
+            return emitter.report.publish_errors > 0
+
+        episode.step(progress=0.5)
+        assert emitter.flush(60.0)
+        os.kill(kafka_process.pid, signal.SIGSTOP)
+        try:
+            until(a_step_now_and_then)
+        finally:
+            os.kill(kafka_process.pid, signal.SIGCONT)
+        episode.end("success")
+        assert emitter.flush(60.0)
+    assert emitter.report.steps_dropped == 0
+    found = asyncio.run(steps_in(kafka_process.address, f"{prefix}steps"))
+    first_seen = list(dict.fromkeys(found))
+    assert first_seen == list(range(sent))
