@@ -27,6 +27,7 @@ from springback.producers.habitat.world import (
     pose_by_sensors,
     pose_of,
     way_to,
+    with_collision,
 )
 
 
@@ -223,8 +224,9 @@ def _report(
     now = Situation.of(core)
     near = None if now.pose is None else clearance_m(core.sim, now.pose.position, reading.clearance_m)
     passed_s = 0.0 if now.time_s is None or began.time_s is None else now.time_s - began.time_s
+    found = read_metrics(metrics, reading)
     reporter.step(
-        read_metrics(metrics, reading),
+        found if core is None else with_collision(found, core.sim, word),
         word,
         pose=now.pose or pose,
         before=began.pose,
