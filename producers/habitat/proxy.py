@@ -1,8 +1,10 @@
 """What springback puts around a Habitat environment: it passes everything on, and reports what goes by.
 
-It is no subclass of Gym's or Habitat's classes, since it must work with every version of them, and without them.
+It is no subclass of Gym's or Habitat's classes, since it must work with every version of them, and without them; yet
+`isinstance` holds for whatever the environment itself is an instance of, so that trainers and Gym's wrappers take it.
 """
 
+import re
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -12,6 +14,10 @@ from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, H
 
 NOTE_KEY = "springback"
 """The key of a disturbance's note in a Gym-style step's info; see `DisturbanceNote`."""
+
+
+_NUMBERED = re.compile(r"agent_(\d+)_(.+)")
+"""What habitat-lab calls the actions and observations of several agents."""
 
 
 class DisturbanceNote(NamedTuple):
@@ -52,6 +58,11 @@ class HabitatProxy:
         else:
             setattr(self._watched, name, value)
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The environment's class, for `isinstance`; `type` tells the proxy's own."""
+        return self._watched.__class__ if "_watched" in self.__dict__ else type(self)
+
     def __enter__(self) -> Self:
         """Itself."""
         return self
@@ -70,11 +81,14 @@ class HabitatProxy:
 class WatchedEnv(HabitatProxy):
     """An environment of one agent with a reporter. Its episodes go to the reporter's emitter."""
 
+    _own = HabitatProxy._own | {"_agent_id"}
     _reporter: HabitatReporter
+    _agent_id: int
 
-    def __init__(self, watched: Any, reporter: HabitatReporter) -> None:
+    def __init__(self, watched: Any, reporter: HabitatReporter, agent_id: int = 0) -> None:
         super().__init__(watched)
         self._reporter = reporter
+        self._agent_id = agent_id
 
     @property
     def springback(self) -> HabitatReport:
@@ -107,19 +121,74 @@ def described(episode: Any, **more: Any) -> EpisodeStart:
     return EpisodeStart(
         scene=str(getattr(episode, "scene_id", None) or ""),
         episode=str(getattr(episode, "episode_id", "")),
+        dataset=str(getattr(episode, "scene_dataset_config", None) or ""),
         instruction=text if isinstance(text, str) else "",
         distance_m=single_number(info.get("geodesic_distance")) if isinstance(info, Mapping) else None,
         **more,
     )
 
 
-def note_of(info: Any) -> DisturbanceNote:
-    """The note that a disturbance has left in an info; an empty one without it."""
+def own_action(action: Any, agent_id: int) -> Any:
+    """What of an action is this agent's: by its number in a simulator, by names such as `agent_1_pick` in habitat-lab.
+
+    >>> own_action({0: "turn_left", 1: "move_forward"}, 1), own_action("move_forward", 0)
+    ('move_forward', 'move_forward')
+    >>> both = {"action": ("agent_0_pick", "agent_1_base_velocity"), "action_args": {"agent_1_base_vel": [1.0, 0.0]}}
+    >>> own_action(both, 0), own_action(both, 1)
+    ({'action': ('pick',), 'action_args': {}}, {'action': ('base_velocity',), 'action_args': {'base_vel': [1.0, 0.0]}})
+
+    Returns:
+        The action itself where it names no agents; None where it has nothing for this one.
+    """
+    if not isinstance(action, Mapping):
+        return action
+    if "action" not in action:
+        return action.get(agent_id)
+    given = action["action"]
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, tuple | list) or not any(_NUMBERED.fullmatch(str(name)) for name in names):
+        return action
+    own = tuple(inner for name in names if (inner := _name_within(name, agent_id)) is not None)
+    args = action.get("action_args")
+    return {"action": own, "action_args": own_observations(args, agent_id) if args else {}} if own else None
+
+
+def own_observations(observations: Any, agent_id: int) -> Any:
+    """What of observations is this agent's, under the names that they have where there is one agent.
+
+    >>> own_observations({"agent_0_gps": 1, "agent_1_gps": 2}, 1), own_observations({0: {"gps": 1}, 1: {"gps": 2}}, 1)
+    ({'gps': 2}, {'gps': 2})
+    >>> own_observations({"gps": 1}, 0)
+    {'gps': 1}
+    """
+    if not isinstance(observations, Mapping):
+        return observations
+    if agent_id in observations:
+        return observations[agent_id]
+    if not any(isinstance(name, str) and _NUMBERED.fullmatch(name) for name in observations):
+        return observations
+    return {inner: value for name, value in observations.items() if (inner := _name_within(name, agent_id)) is not None}
+
+
+def _name_within(name: Any, agent_id: int) -> str | None:
+    """The name without the agent's number; None where it is another's, or nobody's."""
+    found = _NUMBERED.fullmatch(str(name))
+    return found[2] if found and int(found[1]) == agent_id else None
+
+
+def note_of(info: Any, agent_id: int = 0) -> DisturbanceNote:
+    """The note that a disturbance has left in an info; an empty one without it.
+
+    Of the disturbances of another agent only this is left: whether they moved the goal, or are of severity 0.
+    """
     note = info.get(NOTE_KEY) if isinstance(info, Mapping) else None
     if not isinstance(note, Mapping):
         return DisturbanceNote()
+    traits = note.get("traits", {})
+    if note.get("agent_id", agent_id) != agent_id:
+        return DisturbanceNote(traits if traits.get("stress") == 0.0 else {}, goal_moved=bool(note.get("goal_moved")))
     return DisturbanceNote(
-        traits=note.get("traits", {}),
+        traits=traits,
         feedback=note.get("feedback") or None,
         realised_magnitude=note.get("realised_magnitude"),
         goal_moved=bool(note.get("goal_moved")),

@@ -52,6 +52,7 @@ class EpisodeStart:
 
     Attributes:
         scene, episode: Habitat's ids; an episode's is unique only within its scene.
+        dataset: the path of the scene data set's configuration; empty where there is none.
         instruction: what the agent was asked to do.
         distance_m: the geodesic distance that the data set gives, m.
         found: what the metrics say; None where they cannot be read before a step.
@@ -63,6 +64,7 @@ class EpisodeStart:
 
     scene: str = ""
     episode: str = ""
+    dataset: str = ""
     instruction: str = ""
     distance_m: float | None = None
     found: TaskReading | None = None
@@ -164,7 +166,7 @@ class HabitatReporter:
             bearing_rad=start.bearing_rad,
             goals=self._goals,
         )
-        task = task_id(start.scene, start.episode)
+        task = task_id(start.scene, start.episode, start.dataset)
         episode = shortened(self._emitter.unused_episode(self._agent, task))
         known = {"task": task, "episode": episode, "instruction": start.instruction}
         fields = {**known, **self._traits, **traits, **self._next_traits}
@@ -271,14 +273,43 @@ class HabitatReporter:
             self.report.faults[fault] += 1
 
 
-def task_id(scene: str, episode: str) -> str:
-    """Names a task: an episode's id is unique only within its scene.
+def task_id(scene: str, episode: str, dataset: str = "") -> str:
+    """Names a task alike on every machine: an episode's id is unique only within its scene, see `scene_name`.
 
     >>> task_id("data/scene_datasets/gibson/Adrian.glb", "7"), task_id("", "")
     ('gibson/Adrian.glb/7', 'episode')
     """
-    parts = [part for part in (scene.rsplit(SCENE_FOLDER, 1)[-1], episode) if part]
+    parts = [part for part in (scene_name(scene, dataset), episode) if part]
     return shortened("/".join(parts) or "episode")
+
+
+def scene_name(scene: str, dataset: str = "") -> str:
+    r"""Names a scene alike on every machine, wherever its files lie there.
+
+    That is its path within `scene_datasets/`, else within the data set's own folder, which the data set's configuration
+    tells; of another path that is absolute only the file and its folder are left, and a relative one stays as it is.
+
+    >>> scene_name("/home/ann/data/scene_datasets/hm3d/val/00800/x.basis.glb")
+    'hm3d/val/00800/x.basis.glb'
+    >>> scene_name("/srv/replica/stages/a.glb", "/srv/replica/replica.scene_dataset_config.json")
+    'replica/stages/a.glb'
+    >>> scene_name("/tmp/houses/a.glb"), scene_name("C:\\houses\\a.glb"), scene_name("../houses/a.glb")
+    ('houses/a.glb', 'houses/a.glb', 'houses/a.glb')
+    >>> scene_name("houses/a.glb"), scene_name("NONE")
+    ('houses/a.glb', 'NONE')
+
+    Args:
+        scene: Habitat's id of it: a path, or a name within the data set.
+        dataset: the path of the data set's configuration; empty, or habitat-lab's `default`, where there is none.
+    """
+    path, folder = scene.replace("\\", "/"), dataset.replace("\\", "/").rpartition("/")[0]
+    if SCENE_FOLDER in path:
+        return path.rpartition(SCENE_FOLDER)[2]
+    if folder and path.startswith(f"{folder}/"):
+        return f"{folder.rpartition('/')[2]}{path[len(folder) :]}"
+    if path.startswith(("/", "../")) or path[1:3] == ":/":
+        return "/".join([part for part in path.split("/") if part != ".."][-2:]).lstrip("/")
+    return path
 
 
 def shortened(name: str) -> str:

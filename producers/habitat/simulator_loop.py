@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from springback.producers.habitat.metrics import TaskReading
-from springback.producers.habitat.proxy import NOTE_KEY, WatchedEnv, note_of
+from springback.producers.habitat.proxy import NOTE_KEY, DisturbanceNote, WatchedEnv, note_of, own_action
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter, task_id
 from springback.producers.habitat.signals import ActionWord, Pose, action_word
 from springback.producers.habitat.world import (
@@ -32,13 +32,12 @@ class SimulatorLoop(WatchedEnv):
     A `reset` in the middle of an episode ends it as aborted; the step limit that `watch` was given ends it as timeout.
     """
 
-    _own = WatchedEnv._own | {"_goals", "_agent_id"}
+    _own = WatchedEnv._own | {"_goals"}
     _goals: list[list[float]]
 
     def __init__(self, watched: Any, reporter: HabitatReporter, agent_id: int = 0) -> None:
-        super().__init__(watched, reporter)
+        super().__init__(watched, reporter, agent_id)
         self._goals = []
-        self._agent_id = agent_id
 
     @property
     def goals(self) -> list[list[float]]:
@@ -71,10 +70,11 @@ class SimulatorLoop(WatchedEnv):
         where = getattr(self._watched, "curr_scene_name", "") if scene is None else scene
         pose = pose_of(self._watched, self._agent_id)
         way = way_to(self._watched, pose, self._goals, self._reporter.reading.success_distance_m, self._agent_id)
-        start = EpisodeStart(scene=where, episode=episode, found=self._found(), pose=pose, **way)
+        dataset = self._dataset()
+        start = EpisodeStart(scene=where, episode=episode, dataset=dataset, found=self._found(), pose=pose, **way)
         if hasattr(self._watched, "begin_disturbances"):
-            self._watched.begin_disturbances(task_id(where, episode))
-        self._reporter.begin(start, {**note_of(self._note()).traits, **traits})
+            self._watched.begin_disturbances(task_id(where, episode, dataset))
+        self._reporter.begin(start, {**self._note().traits, **traits})
         self._reporter.observed()
 
     def reset(self, *args: Any, **kwargs: Any) -> Any:
@@ -91,13 +91,12 @@ class SimulatorLoop(WatchedEnv):
         if not reporter.running:
             return sim.step(action, *args, **kwargs)
         reporter.acted()
-        many = isinstance(action, Mapping)
-        word = self._word(action.get(self._agent_id) if many else action)
+        word = self._word(own_action(action, self._agent_id))
         began_s, before = sim.get_world_time(), pose_of(sim, self._agent_id)
         observations = sim.step(action, *args, **kwargs)
         if hasattr(sim, "moved_goals"):
             self._goals = sim.moved_goals(self._goals, self._agent_id)
-        own = observations.get(self._agent_id, {}) if many else observations
+        own = observations.get(self._agent_id, {}) if isinstance(action, Mapping) else observations
         self._report(word, bool(own.get("collided", False)), sim.get_world_time() - began_s, before)
         if reporter.at_limit:
             reporter.finish("timeout")
@@ -131,7 +130,7 @@ class SimulatorLoop(WatchedEnv):
         success: bool | None = None,
     ) -> None:
         reading = self._reporter.reading
-        pose, note = pose_of(self._watched, self._agent_id), note_of(self._note())
+        pose, note = pose_of(self._watched, self._agent_id), self._note()
         self._reporter.step(
             self._found(collided, stopped=stopped, success=success),
             word,
@@ -151,9 +150,13 @@ class SimulatorLoop(WatchedEnv):
             distance_m=distance_m, collided=collided, stopped=stopped, success=near if success is None else success
         )
 
-    def _note(self) -> dict[str, Any]:
+    def _note(self) -> DisturbanceNote:
         note = getattr(self._watched, "perturbation_note", None)
-        return {} if note is None else {NOTE_KEY: note()}
+        return note_of(None if note is None else {NOTE_KEY: note()}, self._agent_id)
+
+    def _dataset(self) -> str:
+        configuration = getattr(getattr(self._watched, "config", None), "sim_cfg", None)
+        return str(getattr(configuration, "scene_dataset_config_file", ""))
 
     def _word(self, action: Any) -> ActionWord:
         """The action in words: the simulator's keys may be numbers, its agent knows the names."""

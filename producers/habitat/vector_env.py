@@ -2,15 +2,20 @@
 
 It resets by itself: where a step is `done`, its info is the finished episode's, while its observation and
 `current_episodes()` are already the next one's. So an episode is asked for its name before its first step, and its
-last pose, which cannot be seen, is left out. An environment is asked for nothing but that name: a call that fails kills
-its process. Positions come from the `gps` or `localization_sensor` observations, if there are any.
+last pose, which cannot be seen, is left out. An environment is asked for nothing but its episode: a call that fails
+kills its process. Positions come from the `gps` or `localization_sensor` observations, if there are any.
+
+An episode is asked for twice. habitat-lab's Gym-style environments answer with its two ids alone, as a `BaseEpisode`;
+then, and only then, they know the argument `all_info`, by which they tell the whole of it: its instruction, and the
+distance at its start where the data set has it. Without that distance the start is recovered from the first step, less
+what `distance_to_goal_reward` says that the step took off; without that measure too, progress counts from that step.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from springback.producers.habitat.metrics import read_metrics
-from springback.producers.habitat.proxy import HabitatProxy, described, note_of
+from springback.producers.habitat.proxy import HabitatProxy, described, note_of, own_action, own_observations
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, HabitatReporter
 from springback.producers.habitat.signals import NAVIGATION_ACTIONS, ActionWord, Pose, action_word, names_in_order
 from springback.producers.habitat.world import bearing_by_sensors, pose_by_sensors
@@ -46,15 +51,24 @@ class WatchedVectorEnv(HabitatProxy):
         reporters: one for each environment.
         action_names: names by index; by default those of habitat-lab's navigation tasks, where the environments have
             those actions.
+        agent_id: which of an environment's agents is reported.
     """
 
-    _own = frozenset({"_watched", "_slots", "_paused", "_name_of"})
+    _own = frozenset({"_watched", "_slots", "_paused", "_name_of", "_agent_id"})
     _slots: list[_Slot]
     _paused: list[tuple[int, _Slot]]
     _name_of: Callable[[int], str | None] | None
+    _agent_id: int
 
-    def __init__(self, watched: Any, reporters: Sequence[HabitatReporter], action_names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        watched: Any,
+        reporters: Sequence[HabitatReporter],
+        action_names: Sequence[str] = (),
+        agent_id: int = 0,
+    ) -> None:
         super().__init__(watched)
+        self._agent_id = agent_id
         self._slots = [_Slot(reporter) for reporter in reporters]
         self._paused = []
         names = action_names or _navigation_names(watched)
@@ -82,7 +96,7 @@ class WatchedVectorEnv(HabitatProxy):
         self._abort()
         observations: list[Any] = self._watched.reset()
         for slot, observation in zip(self._slots, observations, strict=True):
-            slot.see(observation)
+            slot.see(own_observations(observation, self._agent_id))
         return observations
 
     def reset_at(self, index_env: int) -> list[Any]:
@@ -90,18 +104,17 @@ class WatchedVectorEnv(HabitatProxy):
         slot = self._slots[index_env]
         slot.reporter.abort()
         observations: list[Any] = self._watched.reset_at(index_env)
-        slot.see(observations[0])
+        slot.see(own_observations(observations[0], self._agent_id))
         return observations
 
     def async_step_at(self, index_env: int, action: Any) -> None:
         """Has a step taken, which `wait_step_at` reports."""
         slot = self._slots[index_env]
         slot.reporter.acted()
-        slot.word = action_word(action, self._name_of, slot.reporter.reading.mode)
+        slot.word = action_word(own_action(action, self._agent_id), self._name_of, slot.reporter.reading.mode)
         try:
             if not slot.reporter.running:
-                named = self._watched.call_at(index_env, "current_episode")
-                slot.start = described(named, pose=slot.pose, bearing_rad=slot.bearing_rad)
+                slot.start = described(self._episode(index_env), pose=slot.pose, bearing_rad=slot.bearing_rad)
             self._watched.async_step_at(index_env, action)
         except DEAD_ERRORS:
             slot.reporter.abort()
@@ -173,14 +186,21 @@ class WatchedVectorEnv(HabitatProxy):
             raise death
         return results
 
+    def _episode(self, index_env: int) -> Any:
+        """All that the environment says of the episode that it is in."""
+        episode = self._watched.call_at(index_env, "current_episode")
+        if type(episode).__name__ != "BaseEpisode":
+            return episode
+        return self._watched.call_at(index_env, "current_episode", {"all_info": True})
+
     def _abort(self) -> None:
         for slot in self._slots:
             slot.reporter.abort()
 
     def _report(self, slot: _Slot, observation: Any, reward: Any, done: bool, *rest: Any) -> None:
-        info = rest[-1]
+        info, observation = rest[-1], own_observations(observation, self._agent_id)
         truncated = len(rest) == 2 and bool(rest[0]) and not done
-        note = note_of(info)
+        note = note_of(info, self._agent_id)
         if slot.start is not None:
             slot.reporter.begin(slot.start, note.traits)
             slot.start = None

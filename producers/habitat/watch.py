@@ -15,7 +15,15 @@ from typing import Any
 
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.habitat.metrics import DEFAULT_READING, HabitatReading, read_metrics
-from springback.producers.habitat.proxy import NOTE_KEY, WatchedEnv, described, note_of
+from springback.producers.habitat.proxy import (
+    NOTE_KEY,
+    DisturbanceNote,
+    WatchedEnv,
+    described,
+    note_of,
+    own_action,
+    own_observations,
+)
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter
 from springback.producers.habitat.signals import ActionWord, Pose, action_word, names_in_order
 from springback.producers.habitat.simulator_loop import SimulatorLoop
@@ -37,6 +45,7 @@ def watch(
     *,
     family: str,
     agent: str | None = None,
+    agent_id: int | None = None,
     reading: HabitatReading = DEFAULT_READING,
     action_names: Sequence[str] = (),
     max_steps: int | None = None,
@@ -52,6 +61,9 @@ def watch(
         family: the task family of the episodes.
         agent: id of the agent; the producer's by default, and `habitat-1#2` for a second environment on one emitter.
             The environments of a vector have this name and their number.
+        agent_id: which of several agents is meant, by Habitat's number; 0 by default. Each is watched by a `watch` of
+            its own, around what the one before gave back: on one emitter, where the id is then `habitat-1-0` and so on
+            unless `agent` says another, or each on its own. Their episodes have the same `task`.
         reading: how signals are read.
         action_names: names by index, where the environment cannot be asked for them.
         max_steps: the step limit, where the environment cannot be asked: it tells a time-out from a failure.
@@ -66,12 +78,15 @@ def watch(
     Raises:
         TypeError: it is none of these.
     """
+    base = emitter.producer if agent is None else agent
+    number = agent_id or 0
+    numbered = "" if agent_id is None or agent is not None else f"-{agent_id}"
 
-    def reporter(name: str | None = agent) -> HabitatReporter:
+    def reporter(name: str = base) -> HabitatReporter:
         return HabitatReporter(
             emitter,
             family=family,
-            agent=name,
+            agent=name + numbered,
             reading=reading,
             clock=clock,
             timer=timer,
@@ -87,14 +102,13 @@ def watch(
         )
         raise TypeError(message)
     if hasattr(env, "async_step_at"):
-        base = emitter.producer if agent is None else agent
-        return WatchedVectorEnv(env, [reporter(f"{base}-{i}") for i in range(env.num_envs)], action_names)
+        return WatchedVectorEnv(env, [reporter(f"{base}-{i}") for i in range(env.num_envs)], action_names, number)
     if hasattr(env, "pathfinder") and hasattr(env, "get_agent") and hasattr(env, "step"):
-        return SimulatorLoop(env, reporter())
+        return SimulatorLoop(env, reporter(), number)
     if hasattr(env, "get_metrics") and hasattr(env, "episode_over"):
-        return WatchedHabitatEnv(env, reporter())
+        return WatchedHabitatEnv(env, reporter(), number)
     if hasattr(env, "reset") and hasattr(env, "step"):
-        return WatchedGymEnv(env, reporter(), action_names)
+        return WatchedGymEnv(env, reporter(), action_names, number)
     message = (
         f"cannot watch a {type(env).__name__}: expected a habitat.Env, a Gym-style environment of habitat-lab, its "
         "VectorEnv, or a habitat_sim.Simulator"
@@ -118,14 +132,14 @@ class WatchedHabitatEnv(WatchedEnv):
         Raises:
             SignalError: nothing says the progress.
         """
-        reporter, env = self._reporter, self._watched
+        reporter, env, number = self._reporter, self._watched, self._agent_id
         reporter.acted()
-        word = _word(action, env, reporter.reading)
-        start = None if reporter.running else _start(env, reporter.reading)
-        began = Situation.of(env)
+        word = _word(own_action(action, number), env, reporter.reading)
+        start = None if reporter.running else _start(env, reporter.reading, number)
+        began = Situation.of(env, number)
         observations = env.step(action, **kwargs)
         note = env.perturbation_note() if hasattr(env, "perturbation_note") else {}
-        _report(reporter, start, env, env.get_metrics(), word, {NOTE_KEY: note}, began)
+        _report(reporter, start, env, env.get_metrics(), word, note_of({NOTE_KEY: note}, number), began)
         if env.episode_over:
             reporter.end(_limited(env))
         reporter.observed()
@@ -137,8 +151,10 @@ class WatchedGymEnv(WatchedEnv):
 
     _own = WatchedEnv._own | {"_name_of", "_first"}
 
-    def __init__(self, watched: Any, reporter: HabitatReporter, action_names: Sequence[str] = ()) -> None:
-        super().__init__(watched, reporter)
+    def __init__(
+        self, watched: Any, reporter: HabitatReporter, action_names: Sequence[str] = (), agent_id: int = 0
+    ) -> None:
+        super().__init__(watched, reporter, agent_id)
         self._name_of = names_in_order(action_names) if action_names else None
         self._first: tuple[Any, Mapping[str, Any] | None] = (None, None)
 
@@ -157,14 +173,15 @@ class WatchedGymEnv(WatchedEnv):
         Raises:
             SignalError: nothing says the progress.
         """
-        reporter, core = self._reporter, core_env(self._watched)
+        reporter, core, number = self._reporter, core_env(self._watched), self._agent_id
         reporter.acted()
-        word = _word(action, core, reporter.reading, self._name_of)
+        word = _word(own_action(action, number), core, reporter.reading, self._name_of)
         start = None if reporter.running else self._start(core)
-        began = Situation.of(core)
+        began = Situation.of(core, number)
         result = self._watched.step(action, **kwargs)
-        observation, info = result[0], result[-1]
-        _report(reporter, start, core, info, word, info, began, None if core else pose_by_sensors(observation))
+        info = result[-1]
+        pose = None if core else pose_by_sensors(own_observations(result[0], number))
+        _report(reporter, start, core, info, word, note_of(info, number), began, pose)
         truncated = len(result) == 5 and bool(result[3]) and not result[2]
         if result[2] or truncated:
             reporter.end(True if truncated else _limited(core))
@@ -173,8 +190,8 @@ class WatchedGymEnv(WatchedEnv):
 
     def _start(self, core: Any) -> EpisodeStart:
         if core is not None:
-            return _start(core, self._reporter.reading)
-        observation, info = self._first
+            return _start(core, self._reporter.reading, self._agent_id)
+        observation, info = own_observations(self._first[0], self._agent_id), self._first[1]
         found = None if info is None else read_metrics(info, self._reporter.reading)
         episode = getattr(self._watched, "current_episode", None)
         named = episode() if callable(episode) else episode
@@ -185,24 +202,26 @@ class WatchedGymEnv(WatchedEnv):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Where the agent is, and what the simulator's clock says, s; None where there is no simulator to ask."""
+    """Where an agent is, and what the simulator's clock says, s; None where there is no simulator to ask."""
 
+    agent_id: int
     pose: Pose | None
     time_s: float | None
 
     @classmethod
-    def of(cls, core: Any) -> "Situation":
+    def of(cls, core: Any, agent_id: int) -> "Situation":
         """What it is now in a `habitat.Env`."""
         if core is None:
-            return cls(None, None)
-        return cls(pose_of(core.sim), float(core.sim.get_world_time()))
+            return cls(agent_id, None, None)
+        return cls(agent_id, pose_of(core.sim, agent_id), float(core.sim.get_world_time()))
 
 
-def _start(core: Any, reading: HabitatReading) -> EpisodeStart:
+def _start(core: Any, reading: HabitatReading, agent_id: int) -> EpisodeStart:
     found = read_metrics(core.get_metrics(), reading)
-    pose, episode = pose_of(core.sim), core.current_episode
+    pose, episode = pose_of(core.sim, agent_id), core.current_episode
     places = [getattr(goal, "position", None) for goal in getattr(episode, "goals", None) or ()]
-    way = way_to(core.sim, pose, [place for place in places if place is not None], reading.success_distance_m)
+    known = [place for place in places if place is not None]
+    way = way_to(core.sim, pose, known, reading.success_distance_m, agent_id)
     return described(episode, found=found, pose=pose, **way)
 
 
@@ -212,16 +231,15 @@ def _report(
     core: Any,
     metrics: Any,
     word: ActionWord,
-    info: Any,
+    note: DisturbanceNote,
     began: Situation,
     pose: Pose | None = None,
 ) -> None:
     """Reports a step that has just been taken; `start` is that of an episode that begins with it."""
     reading = reporter.reading
-    note = note_of(info)
     if start is not None:
         reporter.begin(start, note.traits)
-    now = Situation.of(core)
+    now = Situation.of(core, began.agent_id)
     near = None if now.pose is None else clearance_m(core.sim, now.pose.position, reading.clearance_m)
     passed_s = 0.0 if now.time_s is None or began.time_s is None else now.time_s - began.time_s
     found = read_metrics(metrics, reading)

@@ -69,7 +69,8 @@ class StepAccount:
         sent: all of them.
         used: those taken in.
         rejected: those whose values, or whose episode, are not what they must be.
-        unused: valid ones that were not taken in, by reason; `examples` tells of the first of each in words.
+        unused: valid ones that were not taken in, by reason; `examples` tells of the first of each in words, and
+            `episodes` of how many steps of which episodes, in the order in which they came.
     """
 
     sent: int = 0
@@ -77,6 +78,7 @@ class StepAccount:
     rejected: int = 0
     unused: Counter[UnusedReason] = field(default_factory=Counter)
     examples: dict[UnusedReason, str] = field(default_factory=dict)
+    episodes: dict[UnusedReason, Counter[EpisodeKey]] = field(default_factory=dict)
 
     def add(self, table: StepTable, unused: Iterable[UnusedSteps]) -> None:
         """Takes in a batch of frames."""
@@ -88,6 +90,7 @@ class StepAccount:
             self.used -= steps.steps
             self.unused[steps.reason] += steps.steps
             self.examples.setdefault(steps.reason, steps.detail)
+            self.episodes.setdefault(steps.reason, Counter())[steps.key] += steps.steps
 
 
 @dataclass

@@ -13,7 +13,8 @@ import springback
 from tests.house import DATA, ROOT
 from tests.producers.habitat.fake_habitat import FakeRLEnv, fake_habitat_sim, read_traces
 from tests.producers.habitat.fake_vector import FakeVectorEnv
-from tests.producers.habitat.live_habitat import LiveEnv, LiveSimulator, follow
+from tests.producers.habitat.live_habitat import LiveEnv, follow
+from tests.producers.habitat.strict_habitat import StrictSimulator
 
 README = (ROOT / "producers" / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -71,6 +72,13 @@ def drive_simulator(said: dict[str, Any]) -> None:
     said["loop"].stop_episode()
 
 
+def drive_agents(said: dict[str, Any]) -> None:
+    said["both"].close()
+    said["emitter"].flush()
+    episodes = {(header.agent, header.task) for frame in said["publisher"].frames for header in frame.episodes}
+    assert episodes == {("before-0", "room/12"), ("before-1", "room/12")}
+
+
 def drive_stress(said: dict[str, Any]) -> None:
     said["episode"].step(progress=0.5)
     assert said["episode"].header.stress == 0.6
@@ -78,8 +86,8 @@ def drive_stress(said: dict[str, Any]) -> None:
 
 
 DRIVERS = [
-    drive_gymnasium, drive_vector, drive_latch, drive_habitat, drive_habitat_vector, drive_simulator, drive_habitat,
-    drive_stress,
+    drive_gymnasium, drive_vector, drive_latch, drive_habitat, drive_habitat_vector, drive_simulator, drive_agents,
+    drive_habitat,    drive_stress,
 ]  # fmt: skip
 
 
@@ -105,7 +113,7 @@ def test_an_example_of_the_readme_runs(example: str, drive: Any, monkeypatch: py
         "publisher": publisher, "gymnasium": gymnasium, "habitat": fake_habitat(), "config": None,
         "hooks": springback.SignalHooks(progress=lambda step: (step.step + 1) / 100.0),
         "configs": [SimpleNamespace()] * 2, "make_gym_from_config": lambda config: FakeRLEnv(traces),
-        "simulator": LiveSimulator(), "goal": [3.0, 0.0, -4.0],
+        "simulator": StrictSimulator([(0.0, 0.0, 0.0)] * 2), "goal": [1.0, 0.0, -3.0],
         "first": ("stop", "move_forward", "turn_left", "turn_right").index(traces[0][0]["action"]),
     }  # fmt: skip
     if "emitter =" not in example:

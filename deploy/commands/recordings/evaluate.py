@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from springback.stream_processors.offline.evaluation import Evaluation, StepAccount
     from springback.stream_processors.resilience.readings import AgentStatus, EpisodeSummary
 
+_MOST_EPISODES_NAMED = 5
+
 
 def evaluate(
     files: RecordingsArgument,
@@ -122,12 +124,19 @@ def _unused_steps(account: "StepAccount") -> list[str]:
     """What became of the steps of the recordings, where not all of them are used."""
     if account.used == account.sent:
         return []
-    unused = sorted(account.unused.items())
-    return [
+    lines = [
         f"steps     {account.used} of {account.sent} used, {account.rejected} rejected, "
-        f"{sum(account.unused.values())} unused",
-        *(f"unused    {count} step{'s' * (count > 1)}: {why}: {account.examples[why]}" for why, count in unused),
+        f"{sum(account.unused.values())} unused"
     ]
+    for why, count in sorted(account.unused.items()):
+        others = list(account.episodes[why].items())[1:]  # the example tells of the first
+        of = f" of {len(others) + 1} episodes" if others else ""
+        also = [f"{steps} of {key.episode!r} of {key.agent!r}" for key, steps in others[:_MOST_EPISODES_NAMED]]
+        if len(others) > len(also):
+            also.append(f"those of {len(others) - len(also)} more")
+        told = f"; also {', '.join(also)}" if also else ""
+        lines.append(f"unused    {count} step{'s' * (count > 1)}{of}: {why}: {account.examples[why]}{told}")
+    return lines
 
 
 def _wrong_clocks(statuses: Sequence["AgentStatus"]) -> list[str]:

@@ -9,6 +9,8 @@ from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from tests.house import DATA
 from tests.producers.habitat.fake_habitat import Trace, fake_habitat_sim, read_traces
+from tests.producers.habitat.habitat_makers import FakeHabitat, Habitat
+from tests.producers.habitat.strict_habitat import strict_habitat_sim
 
 NOW_S = 1_800_000_000.0
 
@@ -21,6 +23,12 @@ def lab_traces() -> list[Trace]:
 @pytest.fixture(scope="session")
 def sim_traces() -> list[Trace]:
     return read_traces(DATA / "habitat_sim_nav_depth.traces.jsonl.gz")
+
+
+@pytest.fixture
+def habitat(monkeypatch: pytest.MonkeyPatch) -> Habitat:
+    monkeypatch.setitem(sys.modules, "habitat_sim", strict_habitat_sim())
+    return FakeHabitat()
 
 
 @pytest.fixture

@@ -315,6 +315,22 @@ def test_evaluate_says_what_became_of_each_step_and_whose_clock_is_wrong(
     ]
 
 
+def test_evaluate_names_the_episodes_that_a_second_run_under_the_same_ids_loses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def line(episode: int, progress: float) -> str:
+        header = {"agent": "r7", "episode": str(episode), "family": "f"}
+        return line_of(header, step=[0, 1], progress=[progress, 1.0])
+
+    path = tmp_path / "r7.frames.jsonl"
+    path.write_text("\n".join(line(episode, run) for run in (0.1, 0.2) for episode in range(8)), encoding="utf-8")
+    assert cli.main(["evaluate", str(path)]) == 0
+    [told] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("unused")]
+    assert told.startswith("unused    16 steps of 8 episodes: session_again: steps 0 to 1 of episode '0' of 'r7' came ")
+    also = ", ".join(f"2 of '{episode}' of 'r7'" for episode in range(1, 6))
+    assert told.endswith(f"; also {also}, those of 2 more")
+
+
 def test_evaluate_says_once_who_decides_at_another_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def line(agent: str, episode: str, cycle_s: float, reference: bool) -> str:
         header = {"agent": agent, "episode": episode, "family": "f", "reference": reference}
