@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from springback.producers.habitat.metrics import DISTANCE_KEYS
 from springback.producers.habitat.proxy import NOTE_KEY, HabitatProxy
 from springback.producers.habitat.reporter import task_id
 from springback.producers.habitat.signals import action_word
@@ -193,6 +194,10 @@ class DisturbedEnv(_Disturbed):
 
     def _move_goal(self) -> bool:
         episode = self._core.current_episode
+        measures = getattr(self._core.task.measurements, "measures", {})
+        distances = [measure for name, measure in measures.items() if name in DISTANCE_KEYS]
+        if any(getattr(measure, "_distance_to", None) == "VIEW_POINTS" for measure in distances):
+            return False  # what is measured is the way to places from where the goal is seen: they would stay
         sim = self._core.sim
         here = sim.get_agent_state().position
         old = [float(part) for part in episode.goals[0].position]
@@ -205,6 +210,10 @@ class DisturbedEnv(_Disturbed):
         moved.position = place
         episode.goals = [moved]
         episode._shortest_path_cache = None  # habitat-lab would measure the way to the old goal for ever
+        for measure in distances:
+            if hasattr(measure, "_previous_position"):
+                # It would tell the way to the old goal until the agent moves, and success with it.
+                measure._previous_position = None
         return True
 
     def _put_back(self) -> None:
