@@ -1,5 +1,7 @@
 """Pauses between tries at something that fails for now: a broker that is away, an endpoint that is overloaded."""
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 

@@ -1,5 +1,7 @@
 """What can go wrong on the producer side: one small family, so that `except ProducerError` covers it all."""
 
+from __future__ import annotations
+
 from typing import Final
 
 EXTRA_OF_PACKAGE: Final = {

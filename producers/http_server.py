@@ -4,6 +4,8 @@ aiohttp alone waits for ever for the head of a connection's first request, so a 
 all that it has. The gateway, the metrics page and the health endpoint are served so.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging

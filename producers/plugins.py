@@ -8,10 +8,14 @@ A distribution registers an object under a group, in its `pyproject.toml`:
 What cannot be used is a `PluginFault` rather than an error: one broken package must not stop what the others bring.
 """
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Callable, Iterable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, Final, NamedTuple
 
+NO_DISTRIBUTION: Final = "an unknown distribution"
 OURS: Final = "springback"
 """The distribution that brings what is registered without an entry point."""
 
@@ -108,7 +112,7 @@ def load_plugins(
     """
     plugins: list[Plugin] = []
     faults: list[PluginFault] = []
-    for entry in sorted(entry_points(group=group) if entries is None else entries, key=_order):
+    for entry in sorted(_registered(group) if entries is None else entries, key=_order):
         distribution = _distribution(entry)
         try:
             plugin = Plugin(entry.name, distribution, entry.load())
@@ -127,10 +131,20 @@ def load_plugins(
     return plugins, faults
 
 
+def _registered(group: str) -> Iterable[EntryPoint]:
+    if sys.version_info >= (3, 10):
+        return entry_points(group=group)
+    return [entry for found in distributions() for entry in found.entry_points if entry.group == group]
+
+
 def _order(entry: EntryPoint) -> tuple[str, str]:
     return _distribution(entry), entry.name
 
 
 def _distribution(entry: EntryPoint) -> str:
     # One that was made by hand, as in tests, belongs to none.
-    return entry.dist.name if entry.dist is not None else "an unknown distribution"
+    if sys.version_info >= (3, 10):
+        return entry.dist.name if entry.dist is not None else NO_DISTRIBUTION
+    # Entry points of 3.9 do not know their distribution.
+    names = (found.metadata["Name"] for found in distributions() if entry in found.entry_points)
+    return next(names, NO_DISTRIBUTION)

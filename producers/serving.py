@@ -4,6 +4,8 @@ It is shared by the gateway, the metrics page, the health endpoint and the live 
 alone.
 """
 
+from __future__ import annotations
+
 import errno
 import ipaddress
 import os

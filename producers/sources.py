@@ -14,13 +14,15 @@ distribution registers as an entry point of the group `springback.sources`:
 Its module should import little: it is loaded to see which sources there are, and only `place` when one is used.
 """
 
+from __future__ import annotations
+
 import importlib
 import importlib.util
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, Optional, get_args
 
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.errors import MissingExtraError, ProducerError
@@ -37,7 +39,7 @@ _RESERVED: Final = "frames"  # what recordings of step frames are called, which 
 
 SourceKind = Literal["wrapper", "bridge", "recording"]
 
-Bridge = Callable[[SignalMapping | None, FramePublisher, Mapping[str, str], threading.Event], Any]
+Bridge = Callable[[Optional[SignalMapping], FramePublisher, Mapping[str, str], threading.Event], Any]
 """Runs until the event is set: (mapping, publisher, options, stop).
 
 The mapping is None where the user gave none. The publisher stays open, and takes frames as they are (JSON over MQTT) or

@@ -4,6 +4,8 @@
 many.
 """
 
+from __future__ import annotations
+
 import os
 
 from springback.producers.errors import MissingExtraError

@@ -3,6 +3,8 @@
 The plan is that of minigrid's BabyAI bot, made to start anywhere in a mission and to say when it is lost.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +108,7 @@ class PlanningBot(BabyAIBot):
 
     def _make_hands_free(self, remaining: list[Any]) -> None:
         carried = self.mission.unwrapped.carrying
-        if carried is None or not remaining or not isinstance(remaining[0], PickupInstr | PutNextInstr):
+        if carried is None or not remaining or not isinstance(remaining[0], (PickupInstr, PutNextInstr)):
             return
         if isinstance(remaining[0], PutNextInstr) and any(carried is it for it in remaining[0].desc_move.obj_set):
             self.stack.pop()  # going to what is to be moved
@@ -129,12 +131,12 @@ class PlanningBot(BabyAIBot):
         inside = (x >= 0) & (x < level.width) & (y >= 0) & (y < level.height)
         x, y = x[inside], y[inside]
         self.vis_mask[x, y] = True
-        view = set(zip(x.tolist(), y.tolist(), strict=True))
+        view = set(zip(x.tolist(), y.tolist()))
         self.new_cells += len(view - self.in_view)
         self.in_view = view
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Decision:
     """What the agent does next, and what it took to decide it.
 

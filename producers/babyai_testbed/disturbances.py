@@ -4,6 +4,8 @@ Each draws from a generator of its own, so that a disturbed run and its clean tw
 also measures what it really did to the episode, its dose: by chance that is more or less than the severity announces.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -232,7 +234,7 @@ def _places_around(level: Any, start: Cell, reach: int) -> Iterator[Cell]:
             yield cell
         if distance[cell] == reach:
             continue
-        for place, thing in zip(around, things, strict=True):
+        for place, thing in zip(around, things):
             passable = thing is None or (thing.type == "door" and not thing.is_locked)
             if passable and place not in distance:
                 distance[place] = distance[cell] + 1

@@ -13,6 +13,8 @@ The agent knows the words of BabyAI's own missions and no others. It grounds wha
 So an instruction in other words costs cycles, detours and plans, and the mission stays what it was. All of it is ours.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 from minigrid.envs.babyai.core.verifier import GoToInstr, OpenInstr, PutNextInstr

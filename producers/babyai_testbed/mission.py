@@ -9,6 +9,8 @@ verifier of the mission, and so knows at once of anything that moves; `MissionBe
 which only what it sees, or does itself, keeps up to date.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,7 +55,7 @@ def _flag_reader(instruction: Any, flag: str) -> Callable[[], bool]:
     return lambda: bool(getattr(instruction, flag) == "success")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Proposition:
     holds: Callable[[], bool]
     description: Any  # minigrid's ObjDesc of what must be reached for it

@@ -1,5 +1,7 @@
 """Plays one task step by step into an emitter, through the Gymnasium wrapper that any environment would use."""
 
+from __future__ import annotations
+
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +26,7 @@ DEFAULT_START_S = 1_790_000_000.0
 METHOD = "babyai-bot"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlayedStep:
     """A step that has been played and reported.
 

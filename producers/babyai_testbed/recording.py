@@ -1,5 +1,7 @@
 """Makes a recording of the testbed: a file of step frames that `evaluate` and `replay` take."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ BETWEEN_EPISODES_S = 5.0
 _FLUSH_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TestbedRecording:
     """What a recording holds."""
 

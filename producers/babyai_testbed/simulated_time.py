@@ -1,5 +1,7 @@
 """The testbed's own time: a clock that moves only when told, and what each act of the agent takes of it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from minigrid.core.actions import Actions
@@ -16,7 +18,7 @@ ACTION_S: dict[int, float] = {
 """How long each action takes, s; `done` is a wait. An action that fails takes as long as one that works."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CostModel:
     """What thinking and looking take, s. The first plan of an episode is made before its clock starts.
 

@@ -4,6 +4,8 @@ A family holds BabyAI levels and gives an endless, reproducible sequence of task
 then again under rising stress.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,7 +17,7 @@ from springback.producers.perturbations.severity import DISTURBANCES, Disturbanc
 STRESSES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Level:
     """A BabyAI level and the steps after which an episode of it is cut off: several times a usual clean run."""
 
@@ -47,7 +49,7 @@ TASK_FAMILIES: dict[str, tuple[Level, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Task:
     """One task: a level and the seed of its layout and mission. Its clean and its perturbed runs share `task_id`."""
 
@@ -85,7 +87,7 @@ def _tasks(family: str, seed: int) -> Iterator[Task]:
             yield Task(family, level.level_id, int(rng.integers(2**31)), level.step_limit)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedEpisode:
     """A task, and what is to disturb it; `disturbance` is None for a clean run."""
 
@@ -113,7 +115,7 @@ def plan_episodes(
     """
     tasks = [list(islice(task_sequence(family, seed), episodes)) for family in families]
     for level, stress in enumerate(stresses):
-        for number, in_turn in enumerate(zip(*tasks, strict=True)):
+        for number, in_turn in enumerate(zip(*tasks)):
             name = DISTURBANCES[(level + number) % len(DISTURBANCES)]
             for task in in_turn:
                 yield PlannedEpisode(task, stress, name if stress > 0.0 else None)

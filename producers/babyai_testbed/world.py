@@ -3,6 +3,8 @@
 The levels are seeded and silent, and spare the costly image that the agent does not use.
 """
 
+from __future__ import annotations
+
 from functools import cache
 from typing import Any, SupportsFloat
 

@@ -7,6 +7,8 @@ messages are old states and make no steps. A last will ends what is open as abor
 that send frames, whose episodes are remembered for this, unless they are heard again soon.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import logging
@@ -260,7 +262,7 @@ def _covers(wider: str, narrower: str) -> bool:
         wide = wide[:-1]
     elif narrow[-1] == "#":
         return False
-    return len(wide) == len(narrow) and all(one in ("+", other) for one, other in zip(wide, narrow, strict=True))
+    return len(wide) == len(narrow) and all(one in ("+", other) for one, other in zip(wide, narrow))
 
 
 def payload_value(payload: bytes) -> Any:

@@ -5,6 +5,8 @@ quality 1 while this side is away. A message is acknowledged once it has been de
 delivered again after an outage. A second delivery is recognised by its packet id, topic and payload.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging
@@ -39,7 +41,7 @@ class MqttRefusedError(ProducerError):
     """The broker rejects this client or what it asks for: trying again is of no use."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Delivery:
     """A message as it came; `settle` acknowledges it once it is dealt with, from any thread."""
 
@@ -51,7 +53,7 @@ class Delivery:
     settle: Callable[[], None]
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class _Known:
     """A message that has come before: by which connection last, and whether it has been dealt with."""
 

@@ -4,6 +4,8 @@ Topics are subscribed to without a type; each connection brings the definition o
 So a topic need not exist yet, and no message package need be installed here. rospy allows one node per process, once.
 """
 
+from __future__ import annotations
+
 import logging
 import threading
 import time

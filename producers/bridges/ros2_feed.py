@@ -4,6 +4,8 @@ A subscription asks for no more than every publisher of its topic offers, as ros
 messages where all of them offer that, else best effort and volatile. So sensors and latched states are both heard.
 """
 
+from __future__ import annotations
+
 import logging
 import threading
 import time

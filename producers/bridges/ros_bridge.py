@@ -5,6 +5,8 @@ arrival, as the mapping says; arrival is by ROS time, so that simulated time, a 
 starts again are seen as what they are. Callbacks do no more than put a message into a bounded inbox.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import threading

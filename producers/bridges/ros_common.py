@@ -5,6 +5,8 @@ plain nested values, the same for ROS 1, ROS 2 and bags, so that one mapping rea
 which a simulator or a bag may drive, and wait in a bounded inbox, so that no callback is ever held up.
 """
 
+from __future__ import annotations
+
 import array
 import dataclasses
 import importlib
@@ -93,7 +95,7 @@ def plain_message(message: Any) -> Any:
     Raises:
         TypeError: it, or something in it, cannot be part of a ROS message.
     """
-    if message is None or isinstance(message, bool | int | float | str | bytes):
+    if message is None or isinstance(message, (bool, int, float, str, bytes)):
         return message
     if isinstance(message, np.generic):
         return message.item()
@@ -101,9 +103,9 @@ def plain_message(message: Any) -> Any:
         return message.tobytes() if message.dtype == np.uint8 else message.tolist()
     if isinstance(message, array.array):
         return message.tobytes() if message.typecode == "B" else message.tolist()
-    if isinstance(message, bytearray | memoryview):
+    if isinstance(message, (bytearray, memoryview)):
         return bytes(message)
-    if isinstance(message, list | tuple):
+    if isinstance(message, (list, tuple)):
         return [plain_message(element) for element in message]
     return _fields(message)
 

@@ -1,8 +1,10 @@
 """The settings of bridges: what each can be told, on the command line or in `[source.NAME]` of its mapping."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Optional, TypeVar
 
 import msgspec
 
@@ -25,7 +27,7 @@ class RosSettings(msgspec.Struct, frozen=True, kw_only=True):
         inbox: the most messages that wait; further ones are dropped and counted.
     """
 
-    version: Literal[1, 2] | None = None
+    version: Optional[Literal[1, 2]] = None
     use_sim_time: bool = False
     inbox: int = 10_000
 
@@ -49,12 +51,12 @@ class MqttSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     host: str = "127.0.0.1"
     port: int = 1883
     client_id: str
-    username: str | None = None
-    password_file: str | None = None
+    username: Optional[str] = None
+    password_file: Optional[str] = None
     tls: bool = False
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
+    ca_file: Optional[str] = None
+    cert_file: Optional[str] = None
+    key_file: Optional[str] = None
     keepalive_s: int = 30
     qos: int = 1
     queue: int = 1000
@@ -86,9 +88,9 @@ class MqttBridgeSettings(MqttSettings, frozen=True, kw_only=True, forbid_unknown
         will_grace_s: how long a robot must be silent after its will before its episodes end, s.
     """
 
-    frames: str | None = None
-    wills: str | None = None
-    will_text: str | None = None
+    frames: Optional[str] = None
+    wills: Optional[str] = None
+    will_text: Optional[str] = None
     will_grace_s: float = 5.0
 
 

@@ -18,9 +18,11 @@ that the steps of one producer stay in order on one partition.
 b'{"schema_version":1,"producer":"robot-7","session":"2026-11-'
 """
 
+from __future__ import annotations
+
 import json
 import math
-from typing import Any
+from typing import Any, Optional, Union
 
 import msgspec
 import numpy as np
@@ -43,8 +45,8 @@ from springback.producers.errors import UnreadableFrameError
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 _MSGPACK_STARTS = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])
 _JSON_STARTS = frozenset(b"{[ \t\r\n\xef")
-_JSON_CELLS = {"integer": list[int], "number": list[float | None], "text": list[str | None]}
-_MSGPACK_CELLS = {"integer": bytes | list[int], "number": bytes | list[float | None], "text": list[Any]}
+_JSON_CELLS = {"integer": list[int], "number": list[Optional[float]], "text": list[Optional[str]]}
+_MSGPACK_CELLS = {"integer": Union[bytes, list[int]], "number": Union[bytes, list[Optional[float]]], "text": list[Any]}
 
 _msgpack_encoder = msgspec.msgpack.Encoder()
 _json_encoder = msgspec.json.Encoder()
@@ -112,10 +114,7 @@ def _listed(spec: ColumnSpec, column: Any) -> list[Any]:
     if np.isfinite(numbers).all():
         return cells
     absent = is_absent(numbers).tolist()
-    return [
-        None if left_out else cell if math.isfinite(cell) else shown(cell)
-        for cell, left_out in zip(cells, absent, strict=True)
-    ]
+    return [None if left_out else cell if math.isfinite(cell) else shown(cell) for cell, left_out in zip(cells, absent)]
 
 
 class _OddFrameError(Exception):
@@ -123,7 +122,7 @@ class _OddFrameError(Exception):
 
 
 def _wire_decoder(cells: dict[str, Any], encoding: Any) -> Any:
-    steps = msgspec.defstruct("Steps", [(spec.name, cells[spec.kind] | None, None) for spec in STEP_COLUMNS])
+    steps = msgspec.defstruct("Steps", [(spec.name, Optional[cells[spec.kind]], None) for spec in STEP_COLUMNS])
     wire = msgspec.defstruct(
         "WireFrame",
         [
@@ -131,7 +130,7 @@ def _wire_decoder(cells: dict[str, Any], encoding: Any) -> Any:
             ("producer", Identifier),
             ("session", Identifier),
             ("episodes", tuple[EpisodeHeader, ...], ()),
-            ("steps", steps | None, None),
+            ("steps", Optional[steps], None),
             ("ends", tuple[EpisodeEnd, ...], ()),
         ],
     )

@@ -6,6 +6,8 @@ not pass for a value that was left out (ours). Texts are made fit for UTF-8 on e
 JSON escapes and in Python strings, but cannot be encoded.
 """
 
+from __future__ import annotations
+
 import sys
 from typing import Literal, NamedTuple
 

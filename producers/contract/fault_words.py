@@ -1,5 +1,7 @@
 """How a fault is put into words: the field, what arrived there, and what was expected; and what is no fault at all."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -50,7 +52,7 @@ def told(kind: Any, value: object, error: msgspec.ValidationError) -> tuple[str,
 
 def percent_hint(value: object, maximum: float | None) -> str:
     """What a number says that looks like a percentage where a share was expected."""
-    looks = isinstance(value, int | float) and not isinstance(value, bool) and maximum == 1.0 and 1.0 < value <= 100.0
+    looks = isinstance(value, (int, float)) and not isinstance(value, bool) and maximum == 1.0 and 1.0 < value <= 100.0
     return "; a percentage is to be divided by 100" if looks else ""
 
 
@@ -81,25 +83,23 @@ def _limits(kind: Any) -> tuple[float | None, float | None]:
 
 def _expected(kind: Any) -> str:
     kind = _plain(kind)
-    match kind:
-        case msgspec.inspect.LiteralType():
-            known = get_args(Outcome)
-            *others, last = [word for word in known if word in kind.values] or list(map(str, kind.values))
-            return f"{', '.join(others)} or {last}" if others else last
-        case msgspec.inspect.FloatType() | msgspec.inspect.IntType():
-            noun = "an integer" if isinstance(kind, msgspec.inspect.IntType) else "a number"
-            lowest = kind.gt if kind.ge is None else kind.ge
-            if lowest is None or lowest == -LARGEST_NUMBER:
-                return f"{noun}, finite" if noun == "a number" else noun
-            if kind.le in (None, LARGEST_LOAD, LARGEST_INTEGER):
-                return f"{noun} of {lowest:g} or more" if kind.gt is None else f"{noun} above {lowest:g}"
-            return f"{noun} from {lowest:g} to {kind.le:g}"
-        case msgspec.inspect.BoolType():
-            return "true or false, without quotes"
-        case msgspec.inspect.StrType():
-            return f"a text of {kind.min_length or 0} to {kind.max_length} characters"
-        case _:
-            return "an object"
+    if isinstance(kind, msgspec.inspect.LiteralType):
+        known = get_args(Outcome)
+        *others, last = [word for word in known if word in kind.values] or list(map(str, kind.values))
+        return f"{', '.join(others)} or {last}" if others else last
+    if isinstance(kind, (msgspec.inspect.FloatType, msgspec.inspect.IntType)):
+        noun = "an integer" if isinstance(kind, msgspec.inspect.IntType) else "a number"
+        lowest = kind.gt if kind.ge is None else kind.ge
+        if lowest is None or lowest == -LARGEST_NUMBER:
+            return f"{noun}, finite" if noun == "a number" else noun
+        if kind.le in (None, LARGEST_LOAD, LARGEST_INTEGER):
+            return f"{noun} of {lowest:g} or more" if kind.gt is None else f"{noun} above {lowest:g}"
+        return f"{noun} from {lowest:g} to {kind.le:g}"
+    if isinstance(kind, msgspec.inspect.BoolType):
+        return "true or false, without quotes"
+    if isinstance(kind, msgspec.inspect.StrType):
+        return f"a text of {kind.min_length or 0} to {kind.max_length} characters"
+    return "an object"
 
 
 def shown(value: object) -> Any:

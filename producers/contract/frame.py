@@ -4,7 +4,9 @@ The structs carry their own limits, so that decoding checks them and the JSON Sc
 Python is not checked until `stream_processors.intake.validation` sees it.
 """
 
-from typing import Annotated, Any, Literal
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec
 import numpy as np
@@ -38,7 +40,7 @@ class RunTraits(msgspec.Struct, frozen=True, kw_only=True):
     method: Identifier = "default"
     version: Identifier = "0"
     reference: bool = False
-    stress: Stress | None = None
+    stress: Optional[Stress] = None
     perturbation: Label = "none"
     perturbation_name: Label = ""
     magnitude: NonNegative = 0.0
@@ -78,7 +80,7 @@ class EpisodeHeader(_DescribedRun, frozen=True, omit_defaults=True):
     agent: Identifier
     episode: Identifier
     family: Identifier
-    task: Identifier | None = None
+    task: Optional[Identifier] = None
 
     def traits(self) -> EpisodeTraits:
         """The traits that the header declares.
@@ -97,15 +99,15 @@ class NavigationOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     say, gives `metres_per_unit`, by which readers multiply them; without it they are metres.
     """
 
-    shortest_path: NonNegative | None = None
-    path: NonNegative | None = None
-    actions: Count | None = None
-    shortest_actions: Count | None = None
-    final_distance: NonNegative | None = None
-    target_in_view: bool | None = None
-    goals_met: Count | None = None
-    goals_total: Count | None = None
-    metres_per_unit: Positive | None = None
+    shortest_path: Optional[NonNegative] = None
+    path: Optional[NonNegative] = None
+    actions: Optional[Count] = None
+    shortest_actions: Optional[Count] = None
+    final_distance: Optional[NonNegative] = None
+    target_in_view: Optional[bool] = None
+    goals_met: Optional[Count] = None
+    goals_total: Optional[Count] = None
+    metres_per_unit: Optional[Positive] = None
 
 
 class EpisodeEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -118,9 +120,9 @@ class EpisodeEnd(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     episode: Index
     outcome: Outcome
-    time_s: Instant | None = None
-    navigation: NavigationOutcome | None = None
-    realised_magnitude: NonNegative | None = None
+    time_s: Optional[Instant] = None
+    navigation: Optional[NavigationOutcome] = None
+    realised_magnitude: Optional[NonNegative] = None
     extended: bool = False
 
 
@@ -134,7 +136,7 @@ class TextColumn(msgspec.Struct, frozen=True, eq=False):
     codes: npt.NDArray[Any]
 
     @classmethod
-    def of(cls, texts: list[str]) -> "TextColumn":
+    def of(cls, texts: list[str]) -> TextColumn:
         """The column of these texts, row by row.
 
         >>> TextColumn.of(["a", "b", "a"]).codes.tolist()
@@ -153,7 +155,7 @@ class TextColumn(msgspec.Struct, frozen=True, eq=False):
         return [self.values[code] for code in self.codes.tolist()]
 
 
-StepColumn = npt.NDArray[Any] | TextColumn
+StepColumn = Union[npt.NDArray[Any], TextColumn]
 
 
 class PartFault(msgspec.Struct, frozen=True, eq=False):

@@ -4,6 +4,8 @@ A cell that makes no sense costs its row; a header, an end or an end's navigatio
 frame whose parts do not fit together, or with a column that is none, is lost whole.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -184,17 +186,16 @@ def read_column(spec: ColumnSpec, cells: object, faults: list[PartFault]) -> Ste
         UnreadableFrameError: this is no column.
     """
     _check_length(spec, cells)
-    match spec.kind, cells:
-        case "text", [list() as values, bytes() as codes]:
-            return packed_text(spec, values, codes)
-        case "text", list():
-            return TextColumn.of(_read_cells(spec, cells, _text_cell, str(spec.default), faults))
-        case "number" | "integer", bytes():
-            return packed_numbers(spec, cells)
-        case "number", list():
+    if spec.kind != "text" and isinstance(cells, bytes):
+        return packed_numbers(spec, cells)
+    if isinstance(cells, list):
+        if spec.kind == "number":
             return np.array(_read_numbers(spec, cells, faults), dtype=np.float64)
-        case "integer", list():
+        if spec.kind == "integer":
             return np.array(_read_cells(spec, cells, _integer_cell, 0, faults), dtype=np.int64)
+        if len(cells) == 2 and isinstance(cells[0], list) and isinstance(cells[1], bytes):
+            return packed_text(spec, cells[0], cells[1])
+        return TextColumn.of(_read_cells(spec, cells, _text_cell, str(spec.default), faults))
     raise _bad_column(spec, f"got {type(cells).__name__}, expected an array")
 
 

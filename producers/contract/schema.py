@@ -3,6 +3,8 @@
 It is built from what the code itself checks: the table of `columns` and the structs of `frame`.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import msgspec

@@ -4,6 +4,8 @@
 whose brokers keep what there is no room for. `DeliveryWindow` is for recordings, which can wait.
 """
 
+from __future__ import annotations
+
 import math
 import threading
 import time
@@ -11,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Optional
 
 from springback.producers.backoff import Backoff
 from springback.producers.emitter.publishers import FramePublisher
@@ -20,11 +22,11 @@ from springback.producers.errors import FrameRefusedError, PublishError
 MOST_FRAMES: Final = 256
 AGAIN: Final = Backoff(0.1, 5.0)
 
-OnSettled = Callable[[FrameRefusedError | None], None]
+OnSettled = Callable[[Optional[FrameRefusedError]], None]
 """Called once for a frame, by one thread at a time: with None when it has arrived, or with why it never will."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class _Frame:
     number: int
     key: bytes

@@ -1,5 +1,7 @@
 """Turns reports into frames and gets them published, from a thread of its own that no agent ever waits for."""
 
+from __future__ import annotations
+
 import logging
 import threading
 import time

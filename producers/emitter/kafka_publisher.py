@@ -1,5 +1,7 @@
 """Publishes frames to Kafka. The one module that imports kafka-python."""
 
+from __future__ import annotations
+
 import contextlib
 import socket
 import threading

@@ -10,6 +10,8 @@ says at which value of it the stress λ is 0, and at which 1; between them it ri
 0.5
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ def is_scale(zero: float, one: float) -> bool:
     return math.isfinite(zero) and math.isfinite(one) and zero != one
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MeasuredStress:
     """The scale of one quantity; also a hook: `SignalHooks(stress=MeasuredStress("payload_kg", zero=0, one=20))`.
 
@@ -55,7 +57,7 @@ class MeasuredStress:
 
     def of(self, value: Any) -> float | None:
         """λ of a measured value; None, which is undeclared, where it is no finite number."""
-        if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+        if isinstance(value, (np.ndarray, np.generic)) and value.size == 1:
             value = value.item()
         if not isinstance(value, Real) or not math.isfinite(value):
             return None

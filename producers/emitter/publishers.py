@@ -3,18 +3,20 @@
 `MemoryPublisher` is for tests, `JsonLinesPublisher` writes a recording; `kafka_publisher` sends.
 """
 
+from __future__ import annotations
+
 import gzip
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Optional, Protocol, cast
 
 from springback.producers.contract.codec import decode_frame, encode_json
 from springback.producers.contract.frame import StepFrame
 from springback.producers.errors import FrameRefusedError, PublishError
 
-OnDone = Callable[[Exception | None], None]
+OnDone = Callable[[Optional[Exception]], None]
 """Called once for a frame, from any thread: None when it is safely there, else why it is not.
 
 `FrameRefusedError` says that it will never be; after anything else the emitter publishes the frame again.

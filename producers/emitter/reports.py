@@ -1,7 +1,9 @@
 """Reported steps and ends, one by one or in batches, and the step frame that they become."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
@@ -47,7 +49,7 @@ class ReportedBatch(NamedTuple):
     ends: tuple[EpisodeEnd, ...]
 
 
-Report = ReportedStep | ReportedEnd | ReportedBatch
+Report = Union[ReportedStep, ReportedEnd, ReportedBatch]
 
 
 def steps_and_ends(report: Report) -> tuple[int, int]:

@@ -5,6 +5,8 @@ one episode, of which most steps look like repetitions. So it is the emitter tha
 agent of its own to each environment that was not told one.
 """
 
+from __future__ import annotations
+
 from weakref import WeakValueDictionary
 
 MOST_REMEMBERED = 100_000

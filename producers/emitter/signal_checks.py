@@ -5,6 +5,8 @@ that row arrives, is rejected with a reason and is counted. The signals of a sin
 that several episodes report together become columns, without a loop over the rows.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -238,7 +240,7 @@ def _texts(name: str, values: Any, rows: int) -> TextColumn:
     listed: list[Any] = _of_rows(name, cells, rows).tolist()
     if isinstance(values, np.ma.MaskedArray):
         masked = _of_rows(name, np.ma.getmaskarray(values), rows).tolist()
-        listed = [None if absent else cell for cell, absent in zip(listed, masked, strict=True)]
+        listed = [None if absent else cell for cell, absent in zip(listed, masked)]
     longest = int(spec.maximum)
     return TextColumn.of([str(spec.default) if cell is None else checked_text(name, cell)[:longest] for cell in listed])
 

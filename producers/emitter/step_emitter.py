@@ -14,6 +14,8 @@ Steps that several episodes take together, those of a vector environment say, ar
 (`StepEmitter.step_together`).
 """
 
+from __future__ import annotations
+
 import atexit
 import logging
 import os
@@ -21,9 +23,9 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -75,7 +77,7 @@ class EndTogether(NamedTuple):
 class EpisodeHandle:
     """An episode that is running; made by `StepEmitter.begin_episode`."""
 
-    def __init__(self, emitter: "StepEmitter", header: EpisodeHeader) -> None:
+    def __init__(self, emitter: StepEmitter, header: EpisodeHeader) -> None:
         self.header = header
         self._emitter = emitter
         self._next_step = 0
@@ -334,7 +336,7 @@ class StepEmitter:
             self._sender.close(timeout_s)
             atexit.unregister(self.close)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> StepEmitter:
         """The emitter itself."""
         return self
 
@@ -387,7 +389,7 @@ class StepEmitter:
 def new_session() -> str:
     """An id for this start of the process: the time, UTC, and eight random hex digits."""
     # The processes of a trainer start in the same second: four digits would be the same in one of some hundred runs.
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(4)}"
+    return f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(4)}"
 
 
 def batches_together(

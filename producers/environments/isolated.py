@@ -4,6 +4,8 @@ In a vector environment an exception in one sub-environment ends the step of all
 the others going: `SyncVectorEnv([isolated(make_env)] * 8)`, and the same for `AsyncVectorEnv`.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
 from typing import Any, SupportsFloat

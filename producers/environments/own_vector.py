@@ -5,6 +5,8 @@ Their `step` gives tensors over thousands of slots, and resets a slot in the ste
 the next episode's.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from springback.producers.environments.vector_signals import SAME_STEP

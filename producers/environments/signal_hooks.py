@@ -4,11 +4,14 @@ A hook is a callable of a `StepContext`. None as a result leaves the signal out.
 key of its name in `info`, and is left out where there is none; only `progress` must come from somewhere.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from springback.producers.contract.columns import SHARE_ROUNDING
@@ -20,7 +23,7 @@ ABORTED = "aborted"
 ABORT_REASON = "abort_reason"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepContext:
     """A step that has just been taken, as the hooks see it.
 
@@ -68,7 +71,7 @@ def action_text(context: StepContext) -> str | None:
     action = context.action
     if isinstance(action, str):
         return action
-    if isinstance(action, int | np.integer):
+    if isinstance(action, (int, np.integer)):
         return str(int(action))
     return None
 
@@ -82,8 +85,7 @@ def success_from_info(context: StepContext) -> Any:
     return next((said for key in INFO_SUCCESS_KEYS if (said := context.info.get(key)) is not None), None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SignalHooks:
+class SignalHooks(msgspec.Struct, frozen=True, kw_only=True):
     """Where each signal of a step comes from; None is the key of that name in `info`. Units are the step columns'.
 
     `success` is asked at an episode's end, however it ends, before anything else decides: yes is a success; no is a
@@ -166,7 +168,7 @@ class SignalHooks:
 
 
 _EPISODE_HOOKS = ("success", "latch", "navigation", "realised_magnitude", "traits", "stress")
-SIGNAL_NAMES = tuple(field.name for field in fields(SignalHooks) if field.name not in _EPISODE_HOOKS)
+SIGNAL_NAMES = tuple(name for name in SignalHooks.__struct_fields__ if name not in _EPISODE_HOOKS)
 
 
 def check_signal_names(names: Iterable[str]) -> None:
@@ -186,18 +188,18 @@ def plain_value(value: Any) -> Any:
     if type(value) is float or value is None:
         return value
     value = as_arrays(value)
-    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+    if isinstance(value, (np.ndarray, np.generic)) and value.size == 1:
         value = value.item()
     return float(value) if isinstance(value, bool) else value
 
 
 def as_arrays(values: Any) -> Any:
     """The values with numpy's arrays in place of tensors (PyTorch's, JAX's), in mappings, tuples and lists too."""
-    if isinstance(values, np.ndarray | np.generic | str | int | float) or values is None:
+    if isinstance(values, (np.ndarray, np.generic, str, int, float)) or values is None:
         return values
     if isinstance(values, Mapping):
         return {key: as_arrays(value) for key, value in values.items()}
-    if isinstance(values, tuple | list):
+    if isinstance(values, (tuple, list)):
         return type(values)(map(as_arrays, values)) if type(values) in (tuple, list) else values
     if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor of PyTorch says no otherwise on another device
         values = values.detach().cpu()

@@ -6,6 +6,8 @@ the info of the next episode in its place. Environments that are not Gymnasium's
 `RecordEpisodeStatistics` adds under `episode` is the ended episode's, though it stands beside the next one's info.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -123,7 +125,7 @@ def slots_apart(values: Any, slots: int) -> list[Any]:
         parts = {key: slots_apart(value, slots) for key, value in values.items()}
         return [{key: part[slot] for key, part in parts.items()} for slot in range(slots)]
     if isinstance(values, tuple):
-        return list(zip(*(slots_apart(value, slots) for value in values), strict=True))
+        return list(zip(*(slots_apart(value, slots) for value in values)))
     return list(values) if _is_column(values, slots) else [values] * slots
 
 
@@ -154,7 +156,7 @@ def with_finals(observations: Any, finals: Any, ended: BoolArray) -> Any:
         return {key: with_finals(value, finals[key], ended) for key, value in observations.items()}
     if isinstance(observations, tuple) and observations and isinstance(observations[0], np.ndarray):
         split = [[None if final is None else final[place] for final in finals] for place in range(len(observations))]
-        return tuple(with_finals(value, part, ended) for value, part in zip(observations, split, strict=True))
+        return tuple(with_finals(value, part, ended) for value, part in zip(observations, split))
     mended: Any = observations.copy() if isinstance(observations, np.ndarray) else list(observations)
     for slot in slots:
         mended[slot] = finals[slot]
@@ -205,7 +207,7 @@ def read_columns(
 
 
 def _stacked(cells: list[Any]) -> npt.NDArray[Any]:
-    if all(isinstance(cell, float | int | np.number | np.bool_) for cell in cells):
+    if all(isinstance(cell, (float, int, np.number, np.bool_)) for cell in cells):
         return np.array(cells)
     if all(isinstance(cell, np.ndarray) and cell.shape == np.shape(cells[0]) for cell in cells):
         return np.stack(cells)

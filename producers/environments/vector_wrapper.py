@@ -15,9 +15,11 @@
 [(4, 0), (4, 0), (4, 4)]
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,10 +59,16 @@ try:
 except ImportError as error:
     raise MissingExtraError(extra="gymnasium", cause=error) from error
 
+# Gymnasium 1.1, the newest that Python 3.9 gets, has no generic one.
+if TYPE_CHECKING:
+    _VectorWrapper = gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    _VectorWrapper = gymnasium.vector.VectorWrapper
+
 log = logging.getLogger(__name__)
 
 
-class VectorWrapper(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+class VectorWrapper(_VectorWrapper):
     """A vector wrapper that reports each step of each slot to an emitter and changes nothing of what the slots do.
 
     A slot is an agent with episodes of its own, which begin and end as those of `Wrapper`. Where the
@@ -341,7 +349,7 @@ def _dead_slots(envs: Any, error: Exception) -> BoolArray:
     """The slots that a step's error came from, as far as Gymnasium lets us see it."""
     dead = np.zeros(envs.num_envs, dtype=np.bool_)
     if isinstance(envs, AsyncVectorEnv):
-        for slot, (pipe, process) in enumerate(zip(envs.parent_pipes, envs.processes, strict=True)):
+        for slot, (pipe, process) in enumerate(zip(envs.parent_pipes, envs.processes)):
             dead[slot] = pipe is None or not process.is_alive()
     elif isinstance(envs, SyncVectorEnv):
         trace = error.__traceback__

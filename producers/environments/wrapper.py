@@ -15,6 +15,8 @@
 ['timeout']
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, SupportsFloat
 

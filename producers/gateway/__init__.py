@@ -1,5 +1,7 @@
 """The HTTP gateway: step frames of any language by POST /v1/frames, answered once Kafka has acknowledged them."""
 
+from __future__ import annotations
+
 from springback.producers.errors import MissingExtraError
 
 try:

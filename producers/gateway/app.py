@@ -1,7 +1,10 @@
 """What the gateway answers: the paths, who may ask, and what becomes of a request's frames."""
 
+from __future__ import annotations
+
 import asyncio
 import hmac
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -27,6 +30,11 @@ from springback.producers.gateway.request_bodies import (
     frames_in,
 )
 from springback.producers.http_server import Handler
+
+if sys.version_info >= (3, 11):
+    from asyncio import timeout
+else:
+    from async_timeout import timeout
 
 IN_A_THREAD_BYTES = 64 * 1024
 """A larger body is decoded in a thread, so that other requests need not wait for it."""
@@ -126,7 +134,7 @@ class GatewayApp:
         self._check_open()
         held = 0
         try:
-            async with asyncio.timeout(self._options.body_timeout_s):
+            async with timeout(self._options.body_timeout_s):
                 reader = self._reader(request)
                 async for piece in request.content.iter_any():
                     grown = reader.feed(piece)
@@ -140,7 +148,7 @@ class GatewayApp:
             raise RequestRefusedError(
                 400, "body_cut_off", "the connection was closed before the body had ended"
             ) from error
-        except TimeoutError as error:
+        except asyncio.TimeoutError as error:
             message = f"the body did not come within {self._options.body_timeout_s:g} s"
             raise RequestRefusedError(408, "body_too_slow", message) from error
         finally:
@@ -178,7 +186,7 @@ class GatewayApp:
         if admission.admitted:
             self._metrics.acknowledged.observe(time.monotonic() - began)
         refused, failed = list(admission.refused), list[FrameNote]()
-        for frame, problem in zip(admission.admitted, results, strict=True):
+        for frame, problem in zip(admission.admitted, results):
             if problem is not None:
                 note = FrameNote(frame.place, *problem)
                 (failed if note.reason == NOT_ACKNOWLEDGED else refused).append(note)
@@ -194,7 +202,7 @@ class GatewayApp:
         refused: Sequence[FrameNote],
         failed: Sequence[FrameNote],
     ) -> None:
-        accepted = [frame for frame, problem in zip(admitted, results, strict=True) if problem is None]
+        accepted = [frame for frame, problem in zip(admitted, results) if problem is None]
         self._metrics.frames.labels("accepted", "").inc(len(accepted))
         self._metrics.steps.inc(sum(frame.steps for frame in accepted))
         for result, notes in (("refused", refused), ("failed", failed)):

@@ -1,5 +1,7 @@
 """Why the gateway takes nothing of a request, or cannot be started."""
 
+from __future__ import annotations
+
 from springback.producers.errors import ProducerError
 
 

@@ -1,5 +1,7 @@
 """The gateway's own metrics, in a registry of their own."""
 
+from __future__ import annotations
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 

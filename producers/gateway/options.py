@@ -1,5 +1,7 @@
 """The options of a gateway, and which of them do not go together."""
 
+from __future__ import annotations
+
 import logging
 import ssl
 from pathlib import Path

@@ -3,6 +3,8 @@
 A body is bounded while it is unpacked, not afterwards, and so is what all requests hold in memory at a time.
 """
 
+from __future__ import annotations
+
 import io
 import zlib
 from collections.abc import Callable, Iterable

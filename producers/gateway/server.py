@@ -1,5 +1,7 @@
 """Runs the gateway: listens, keeps the connection to Kafka, and answers the requests under way before it ends."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections.abc import Callable

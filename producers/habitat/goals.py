@@ -5,6 +5,8 @@ takes its place. Which goals are still to come nobody says, so their number is t
 was one, each goal found shows that there are more, and progress falls to the share that is done of those known.
 """
 
+from __future__ import annotations
+
 import math
 
 FOUND_M = 1.5

@@ -9,12 +9,15 @@ nothing may be learned from such an episode.
 (2.5, True, None)
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+import msgspec
 import numpy as np
 
 DISTANCE_KEYS = ("distance_to_multi_goal", "distance_to_goal", "dist_to_goal", "distance_to_curr_goal")
@@ -42,8 +45,7 @@ BROKEN_RULE_KEYS = ("did_violate_hold_constraint", "force_terminate")
 STOP_KEY = "does_want_terminate"
 
 
-@dataclass(frozen=True, kw_only=True)
-class HabitatReading:
+class HabitatReading(msgspec.Struct, frozen=True, kw_only=True):
     """How signals are read from what Habitat says; the defaults know habitat-lab's own tasks and PARTNR's. Ours.
 
     Attributes:
@@ -79,7 +81,7 @@ class HabitatReading:
 DEFAULT_READING = HabitatReading()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class TaskReading:
     """What the metrics after one step say; None where they say nothing. Numbers may be NaN or infinite.
 
@@ -152,7 +154,7 @@ def single_number(value: Any) -> float | None:
     >>> [single_number(value) for value in ({"count": 1}, "", np.zeros((2, 2)), (1, 2), None, 1j)]
     [None, None, None, None, None, None]
     """
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, (np.ndarray, np.generic)):
         if value.size != 1:
             return None
         value = value.item()

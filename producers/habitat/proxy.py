@@ -4,13 +4,17 @@ It is no subclass of Gym's or Habitat's classes, since it must work with every v
 `isinstance` holds for whatever the environment itself is an instance of, so that trainers and Gym's wrappers take it.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from springback.producers.habitat.metrics import single_number
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, HabitatReporter
+
+Proxy = TypeVar("Proxy", bound="HabitatProxy")
 
 NOTE_KEY = "springback"
 """The key of a disturbance's note in a Gym-style step's info; see `DisturbanceNote`."""
@@ -63,7 +67,7 @@ class HabitatProxy:
         """The environment's class, for `isinstance`; `type` tells the proxy's own."""
         return self._watched.__class__ if "_watched" in self.__dict__ else type(self)
 
-    def __enter__(self) -> Self:
+    def __enter__(self: Proxy) -> Proxy:
         """Itself."""
         return self
 

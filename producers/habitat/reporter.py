@@ -8,6 +8,8 @@ it with the dead letters. It is no reference, and it ends as aborted, so that no
 counts it. `HabitatReport` counts it here.
 """
 
+from __future__ import annotations
+
 import math
 import time
 from collections import Counter
@@ -25,7 +27,7 @@ from springback.producers.habitat.signals import NO_PROGRESS, ActionWord, Episod
 SCENE_FOLDER = "scene_datasets/"
 
 
-@dataclass(slots=True)
+@dataclass
 class HabitatReport:
     """What became of the episodes.
 
@@ -46,7 +48,7 @@ class HabitatReport:
     next_goals: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class EpisodeStart:
     """What is known of an episode before its first step.
 

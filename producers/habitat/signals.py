@@ -18,6 +18,8 @@ makes the whole episode unfit, from that step on: see `EpisodeSignals.fault`. On
 succeeds, is taken to be what it was before, and counted.
 """
 
+from __future__ import annotations
+
 import cmath
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +61,7 @@ _MODE_OF_WORD = {
 _ORDER = tuple(dict.fromkeys(_MODE_OF_WORD.values()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ActionWord:
     """An action in words.
 
@@ -118,16 +120,16 @@ def names_in_order(names: Sequence[str]) -> Callable[[int], str | None]:
 def _name(action: Any, name_of: Callable[[int], str | None] | None) -> str:
     if isinstance(action, str):
         return action
-    if isinstance(action, tuple | list) and all(isinstance(part, str) for part in action):
+    if isinstance(action, (tuple, list)) and all(isinstance(part, str) for part in action):
         return "+".join(action)
     if isinstance(action, np.ndarray) and action.size == 1 and np.issubdtype(action.dtype, np.integer):
         action = action.item()
-    if isinstance(action, int | np.integer) and not isinstance(action, bool):
+    if isinstance(action, (int, np.integer)) and not isinstance(action, bool):
         return (None if name_of is None else name_of(int(action))) or str(int(action))
     return ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pose:
     """Where an agent is.
 
@@ -367,7 +369,7 @@ class EpisodeSignals:
 
 
 def _same(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(abs(a - b) < UNMOVED for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(abs(a - b) < UNMOVED for a, b in zip(one, other))
 
 
 def _fits(number: float) -> bool:

@@ -9,6 +9,8 @@
 Distances are geodesic, by the simulator's own navmesh.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

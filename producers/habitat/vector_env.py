@@ -11,6 +11,10 @@ distance at its start where the data set has it. Without that distance the start
 what `distance_to_goal_reward` says that the step took off; without that measure too, progress counts from that step.
 """
 
+from __future__ import annotations
+
+import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +23,8 @@ from springback.producers.habitat.proxy import HabitatProxy, described, note_of,
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, HabitatReporter
 from springback.producers.habitat.signals import NAVIGATION_ACTIONS, ActionWord, Pose, action_word, names_in_order
 from springback.producers.habitat.world import bearing_by_sensors, pose_by_sensors
+
+log = logging.getLogger(__name__)
 
 DEAD_ERRORS = (EOFError, OSError)
 """What reading from, or writing to, an environment's process raises once it is dead."""
@@ -95,7 +101,7 @@ class WatchedVectorEnv(HabitatProxy):
         """Resets all environments; episodes that are running end as aborted."""
         self._abort()
         observations: list[Any] = self._watched.reset()
-        for slot, observation in zip(self._slots, observations, strict=True):
+        for slot, observation in zip(self._slots, observations):
             slot.see(own_observations(observation, self._agent_id))
         return observations
 
@@ -182,7 +188,11 @@ class WatchedVectorEnv(HabitatProxy):
             except DEAD_ERRORS as error:
                 deaths[index_env] = error
         for index_env, death in deaths.items():
-            death.add_note(f"environment {index_env} is dead; the steps of the others were taken and reported")
+            said = f"environment {index_env} is dead; the steps of the others were taken and reported"
+            if sys.version_info >= (3, 11):
+                death.add_note(said)
+            else:
+                log.error(said)
             raise death
         return results
 

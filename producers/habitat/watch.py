@@ -8,6 +8,8 @@ its `VectorEnv`, and a bare `habitat_sim.Simulator`, and gives back what is used
 from stands in `signals` and `metrics`. Neither habitat-lab nor habitat-sim is imported here.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -200,7 +202,7 @@ class WatchedGymEnv(WatchedEnv):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Situation:
     """Where an agent is, and what the simulator's clock says, s; None where there is no simulator to ask."""
 
@@ -209,7 +211,7 @@ class Situation:
     time_s: float | None
 
     @classmethod
-    def of(cls, core: Any, agent_id: int) -> "Situation":
+    def of(cls, core: Any, agent_id: int) -> Situation:
         """What it is now in a `habitat.Env`."""
         if core is None:
             return cls(agent_id, None, None)

@@ -9,6 +9,8 @@ such question goes through `navmesh_of`, with places that are three finite numbe
 that it is not known.
 """
 
+from __future__ import annotations
+
 import importlib
 import math
 from collections.abc import Mapping, Sequence

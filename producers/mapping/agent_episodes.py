@@ -1,5 +1,7 @@
 """One agent under a mapping: its session, the episode under way, and the steps and ends that its messages make."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -119,7 +121,7 @@ class AgentEpisodes:
         """Whether an episode is under way."""
         return self._episode is not None
 
-    def inherit(self, before: "AgentEpisodes") -> None:
+    def inherit(self, before: AgentEpisodes) -> None:
         """Goes on from an earlier session of the agent: what it said of itself holds, and that it has said goodbye."""
         self._segments, self._traits = before._segments, before._traits
         self._board.share(before._board)

@@ -17,6 +17,8 @@
 'success'
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -54,7 +56,7 @@ class MappedReport(NamedTuple):
     report: ReportedStep | ReportedEnd | SessionClosed
 
 
-@dataclass(slots=True)
+@dataclass
 class AssemblyReport:
     """What became of the messages so far.
 

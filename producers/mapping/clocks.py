@@ -4,6 +4,8 @@ Robots' clocks do everything: topics lag behind each other, simulated time start
 in a loop, a message bears the time of something long ago. Time is an argument here and never read. All of it is ours.
 """
 
+from __future__ import annotations
+
 import heapq
 import math
 from collections.abc import Iterator

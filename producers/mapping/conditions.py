@@ -14,6 +14,8 @@ False
 True
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -46,7 +48,7 @@ class Condition(ABC):
         """The places in messages that it looks at."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FieldTest(Condition):
     """A test of one field; without any of the tests, whether there is something.
 
@@ -77,7 +79,7 @@ class FieldTest(Condition):
         return self.look.all()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ListTest(Condition):
     """Whether a condition holds for every item of a list, or for any; an empty list has none that it fails for.
 
@@ -96,7 +98,7 @@ class ListTest(Condition):
         value = board.said(self.look)
         if value is None:
             return False
-        items = value if isinstance(value, list | tuple | np.ndarray) else [value]
+        items = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
         met = (self.each.holds(ItemBoard(item)) for item in items)
         return all(met) if self.every else any(met)
 
@@ -105,7 +107,7 @@ class ListTest(Condition):
         return self.look.all()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Together(Condition):
     """Several conditions of which all must hold, or one.
 
@@ -127,7 +129,7 @@ class Together(Condition):
             yield from part.looks()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Opposite(Condition):
     """That a condition does not hold."""
 
@@ -142,7 +144,7 @@ class Opposite(Condition):
         return self.part.looks()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Guard:
     """What an event or a value asks for beyond its own field.
 

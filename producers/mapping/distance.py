@@ -4,6 +4,8 @@ Odometry starts again at 0, a localisation finds itself, a map is changed, a sim
 is travel, and one such sample would outweigh a whole episode. What is a jump is ours.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from typing import Any, Final

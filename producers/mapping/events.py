@@ -1,5 +1,7 @@
 """The events of a mapping, read from TOML: which messages begin, end or reopen an episode, or end a session."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -3,6 +3,8 @@
 All emitters share one publisher, and what is left out is logged once for each reason and counted.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterable
 

@@ -1,5 +1,7 @@
 """What the newest message of each topic says at the places that conditions and divisors of a mapping look at."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +11,7 @@ from springback.producers.mapping.transforms import NO_DIVISOR, Function, Transf
 from springback.producers.mapping.values import number_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Look:
     """A place in the messages of a topic, and what is made of what stands there, message by message.
 
@@ -23,12 +25,12 @@ class Look:
     field: FieldPath
     transforms: tuple[Transform, ...] = ()
 
-    def all(self) -> "Iterator[Look]":
+    def all(self) -> Iterator[Look]:
         """The places that its divisors look at, and then itself."""
         yield from divisors_of(self.transforms)
         yield self
 
-    def of(self, message: Any, board: "NewestBoard") -> Any:
+    def of(self, message: Any, board: NewestBoard) -> Any:
         """What the message has there; None for nothing."""
         value = self.field.read(message)
         if not self.transforms or value is MISSING:
@@ -47,7 +49,7 @@ class NewestBoard:
         for look in looks:
             self._said[look] = look.of(message, self)
 
-    def share(self, other: "NewestBoard") -> None:
+    def share(self, other: NewestBoard) -> None:
         """Has what the other has heard, and what it hears from now on."""
         self._said = other._said
 

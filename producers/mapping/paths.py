@@ -10,6 +10,8 @@ whose field has that text), `"next.done"` (a key with a dot in it, in double quo
 message.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -79,7 +81,7 @@ class TopicPattern:
         elif len(levels) != len(self.levels):
             return None
         named: dict[str, str] = {}
-        for pattern, level in zip(self.levels, levels, strict=False):
+        for pattern, level in zip(self.levels, levels):
             if pattern == "#":
                 break
             if pattern.startswith("{"):
@@ -135,7 +137,7 @@ class FieldPath:
         for place, piece in enumerate(self._pieces):
             if isinstance(piece, _Each):
                 listed = _read(value, self._pieces[:place], 0)
-                if not isinstance(listed, list | tuple | np.ndarray):
+                if not isinstance(listed, (list, tuple, np.ndarray)):
                     return []
                 read = [(item, _read(item, self._pieces, place + 1)) for item in listed if _chosen(item, piece)]
                 return [(item, found) for item, found in read if found is not MISSING]
@@ -173,7 +175,7 @@ def _read(value: Any, pieces: tuple[str | int | _Each, ...], at: int) -> Any:
     for place in range(at, len(pieces)):
         piece = pieces[place]
         if isinstance(piece, _Each):
-            if not isinstance(value, list | tuple | np.ndarray):
+            if not isinstance(value, (list, tuple, np.ndarray)):
                 return MISSING
             read = [_read(item, pieces, place + 1) for item in value if _chosen(item, piece)]
             return [item for item in read if item is not MISSING]
@@ -186,7 +188,7 @@ def _read(value: Any, pieces: tuple[str | int | _Each, ...], at: int) -> Any:
 def _at(value: Any, piece: str | int) -> Any:
     if isinstance(value, Mapping):
         return value.get(piece, MISSING)
-    if isinstance(value, list | tuple | np.ndarray):
+    if isinstance(value, (list, tuple, np.ndarray)):
         try:
             index = int(piece)
             return value[index] if -len(value) <= index < len(value) else MISSING

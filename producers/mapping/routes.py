@@ -1,5 +1,7 @@
 """What a message is for: the rules of a mapping that read its topic, and whether the same message was here before."""
 
+from __future__ import annotations
+
 import hashlib
 import math
 from dataclasses import dataclass, field
@@ -33,7 +35,7 @@ class RoutedEvent(NamedTuple):
     own: bool
 
 
-@dataclass(slots=True)
+@dataclass
 class Route:
     """What the messages of one topic are for; places count a rule's sources.
 

@@ -4,6 +4,8 @@ A value is a constant, a named level of the topic, or fields of messages. What t
 default, how messages add up) is checked against what the value is for.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +37,7 @@ _LEVEL: Final = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 _DISTANCES: Final = ("shortest_path", "path", "final_distance", "metres_per_unit")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ValueSource:
     """A field of the messages of some topics, and what is made of it.
 
@@ -64,7 +66,7 @@ class ValueSource:
         """What a message says without what stands for unknown: `MISSING` for that itself, a list without such items."""
         if not self.unknown:
             return raw
-        if isinstance(raw, list | tuple | np.ndarray):
+        if isinstance(raw, (list, tuple, np.ndarray)):
             return [item for item in raw if text_of(item) not in self.unknown]
         return MISSING if text_of(raw) in self.unknown else raw
 
@@ -73,7 +75,7 @@ class ValueSource:
         return Chain(self.transforms)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ValueRule:
     """Where a value comes from: `constant`, else a `segment` of the topic, else `sources`, else `default`."""
 

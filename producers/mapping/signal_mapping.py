@@ -19,8 +19,10 @@ into `TimedMessage`s, and the mapping says what they mean.
 ('feedback',)
 """
 
+from __future__ import annotations
+
 import importlib.resources
-import tomllib
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +37,11 @@ from springback.producers.mapping.newest import Look, divisors_of
 from springback.producers.mapping.paths import FieldPath, TopicPattern
 from springback.producers.mapping.rules import OUTCOMES, Group, ValueRule, read_rule
 from springback.producers.mapping.toml_section import TomlSection
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 TimeChoice = Literal["header", "receive"]
 UNITS_S: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -60,7 +67,7 @@ class TimedMessage(NamedTuple):
     redelivered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepRule:
     """What makes a step: a message of one of the `triggers`, or else the clock, every `cycle_s` seconds.
 
@@ -72,7 +79,7 @@ class StepRule:
     stale_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EpisodeRule:
     """When an episode begins and ends.
 
@@ -99,7 +106,7 @@ class EpisodeRule:
     navigation: dict[str, ValueRule]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SignalMapping:
     """A whole mapping.
 

@@ -1,5 +1,7 @@
 """A table of a mapping file, read key by key: errors name the file, the key, what arrived and what was expected."""
 
+from __future__ import annotations
+
 import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -87,7 +89,7 @@ class TomlSection:
         value = self.take(name, default)
         if value is default:
             return value
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < least:
             self.refuse(name, value, "a number" if least == -math.inf else f"a number of {least:g} or more")
         return float(value)
 
@@ -117,7 +119,7 @@ class TomlSection:
             message = f"{self.file}: {self.key(name)}: {error}"
             raise MappingError(message) from error
 
-    def section(self, name: str, default: Any = REQUIRED) -> "TomlSection":
+    def section(self, name: str, default: Any = REQUIRED) -> TomlSection:
         """A table in it.
 
         Raises:
@@ -125,7 +127,7 @@ class TomlSection:
         """
         return TomlSection(self.take(name, default), self.file, self.key(name))
 
-    def sections(self, name: str) -> list["TomlSection"]:
+    def sections(self, name: str) -> list[TomlSection]:
         """A table, or a list of tables, in it; none if not given.
 
         Raises:
@@ -134,7 +136,7 @@ class TomlSection:
         value = self.take(name, [])
         values = value if isinstance(value, list) else [value]
         places = [name] if value is not values else [f"{name}[{place}]" for place in range(len(values))]
-        return [TomlSection(item, self.file, self.key(place)) for item, place in zip(values, places, strict=True)]
+        return [TomlSection(item, self.file, self.key(place)) for item, place in zip(values, places)]
 
     def finish(self, also: Iterable[str] = ()) -> None:
         """Checks that all of its keys have been asked for.

@@ -1,5 +1,7 @@
 """Transforms as a mapping declares them: `"norm"`, `{ scale = 0.1 }`, `{ divide_by = "total" }`, or a list of such."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from springback.producers.emitter.measured_stress import is_scale
@@ -43,14 +45,14 @@ def _transform(section: TomlSection, place: str, item: object, topic: TopicPatte
         if name in WITH_NUMBER:
             return number_transform(name, one.number(name))
         if name == "clip":
-            match item[name]:
-                case [int() | float() as low, int() | float() as high] if low <= high:
-                    return clip_transform(float(low), float(high))
+            two = _two_numbers(item[name])
+            if two is not None and two[0] <= two[1]:
+                return clip_transform(*two)
             one.refuse(name, item[name], "two numbers, the lower first")
         if name == "linear":
-            match item[name]:
-                case [int() | float() as zero, int() | float() as end] if is_scale(zero, end):
-                    return linear_transform(float(zero), float(end))
+            two = _two_numbers(item[name])
+            if two is not None and is_scale(*two):
+                return linear_transform(*two)
             one.refuse(name, item[name], "two different numbers: what counts as 0, and what counts as 1")
         if name == "table":
             entries = one.section(name)
@@ -62,6 +64,12 @@ def _transform(section: TomlSection, place: str, item: object, topic: TopicPatte
             return quotient_transform(_divisor(one, item[name], topic))
     with_argument = ", ".join((*WITH_NUMBER, "clip", "linear", "table", "divide_by"))
     section.refuse(place, item, f"one of {', '.join(PLAIN)}, or a table of one key: {with_argument}")
+
+
+def _two_numbers(given: object) -> tuple[float, float] | None:
+    if isinstance(given, list) and len(given) == 2 and all(isinstance(each, (int, float)) for each in given):
+        return float(given[0]), float(given[1])
+    return None
 
 
 def _divisor(one: TomlSection, given: Any, topic: TopicPattern | None) -> Look:

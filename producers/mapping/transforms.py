@@ -4,7 +4,8 @@ Those of a single number also work on each item of a list. Those with a memory (
 messages of their episode. All of it is ours.
 """
 
-import itertools
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -43,14 +44,14 @@ class Transform(NamedTuple):
 
     name: str
     make: Callable[[], Function]
-    divisor: "Look | None" = None
+    divisor: Look | None = None
 
 
 def each_number(function: Callable[[float], float | None]) -> Function:
     """A function of a number as one of values: item by item in lists, and None for what is no finite number."""
 
     def apply(value: Any) -> Any:
-        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+        if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
             return [result for item in value if (result := apply(item)) is not None]
         number = number_of(value)
         result = None if number is None else function(number)
@@ -61,7 +62,7 @@ def each_number(function: Callable[[float], float | None]) -> Function:
 
 def _over_list(function: Callable[[list[float]], float]) -> Function:
     def apply(value: Any) -> Any:
-        if not isinstance(value, list | tuple | np.ndarray):
+        if not isinstance(value, (list, tuple, np.ndarray)):
             return number_of(value)
         numbers = [number for item in value if (number := number_of(item)) is not None]
         return function(numbers) if numbers else None
@@ -75,11 +76,10 @@ def _norm(value: Any) -> float | None:
 
 
 def _path_length(value: Any) -> float | None:
-    if not isinstance(value, list | tuple | np.ndarray):
+    if not isinstance(value, (list, tuple, np.ndarray)):
         return None
     points = [point for item in value if (point := vector_of(item)) is not None]
-    pairs = itertools.pairwise(points)
-    return sum(math.dist(a, b) for a, b in pairs if len(a) == len(b)) if points else None
+    return sum(math.dist(a, b) for a, b in zip(points, points[1:]) if len(a) == len(b)) if points else None
 
 
 def _yaw(value: Any) -> float | None:
@@ -97,12 +97,12 @@ def _to_number(value: Any) -> float | None:
 
 
 def _count(value: Any) -> float | None:
-    return float(len(value)) if isinstance(value, list | tuple | Mapping | np.ndarray) else None
+    return float(len(value)) if isinstance(value, (list, tuple, Mapping, np.ndarray)) else None
 
 
 def _item(place: int) -> Function:
     def pick(value: Any) -> Any:
-        if not isinstance(value, list | tuple | np.ndarray):
+        if not isinstance(value, (list, tuple, np.ndarray)):
             return value
         return value[place] if len(value) else None
 
@@ -228,7 +228,7 @@ def _changes() -> Function:
 
 def _table(entries: Mapping[str, Any]) -> Function:
     def look_up(value: Any) -> Any:
-        if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+        if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
             return [found for item in value if (found := look_up(item)) is not None]
         text = text_of(value)
         return entries.get(text, entries.get(OTHERWISE)) if text is not None else None
@@ -299,7 +299,7 @@ def linear_transform(zero: float, one: float) -> Transform:
     return Transform("linear", _one_of(each_number(lambda value: linear_share(value, zero, one))))
 
 
-def quotient_transform(divisor: "Look") -> Transform:
+def quotient_transform(divisor: Look) -> Transform:
     """The value divided by what stands at another place, of the same message or of the newest of another topic."""
     return Transform("divide_by", _one_of(lambda value: None), divisor)
 

@@ -4,6 +4,8 @@ A robot has another action than the one that the mapping is about (NavigateThrou
 version in a level of its topics, or a namespace in front of all: nothing of it comes to an episode. All of it is ours.
 """
 
+from __future__ import annotations
+
 import difflib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -54,7 +56,7 @@ def _difference(pattern: TopicPattern, topic: str) -> _Otherwise | None:
         return None
     other = [
         (own, there)
-        for own, there in zip(pattern.levels, levels, strict=True)
+        for own, there in zip(pattern.levels, levels)
         if own not in ("+", there) and not own.startswith("{")
     ]
     if len(other) != 1:

@@ -1,5 +1,7 @@
 """What the messages of one agent have said so far about each value of a mapping."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,13 +1,23 @@
 """Plain values out of what messages hold: texts, truths, numbers, vectors and instants; None for what is not usable."""
 
+from __future__ import annotations
+
 import datetime
 import math
+import re
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from springback.producers.contract.columns import without_lone_surrogates
+
+_EXTENDED_TIME: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d.\d\d(?::\d\d){1,2})(?:[.,](\d+))?(?:(Z)|([+-]\d\d)(?::?(\d\d))?)?"
+)
+"""A date and a time of day in ISO 8601's extended format. Until 3.11, Python reads no Z, no zone of hours alone, and no
+fraction but one of 3 or 6 digits."""
 
 
 def text_of(value: Any) -> str | None:
@@ -18,23 +28,22 @@ def text_of(value: Any) -> str | None:
     >>> text_of(4.0), text_of(True), text_of([0, 255]), text_of({})
     ('4', 'true', '00ff', None)
     """
-    if isinstance(value, np.generic | np.ndarray):
+    if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case float():
-            return str(int(value)) if value.is_integer() else repr(value)
-        case bytes() if len(value) == 1:  # `byte` of ROS 2
-            return str(value[0])
-        case bytes() | bytearray():
-            return value.hex()
-        case list() | tuple() if value and all(type(item) is int and 0 <= item <= 255 for item in value):
-            return bytes(value).hex()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, bytes) and len(value) == 1:  # `byte` of ROS 2
+        return str(value[0])
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    if isinstance(value, (list, tuple)) and value and all(type(item) is int and 0 <= item <= 255 for item in value):
+        return bytes(value).hex()
     return None
 
 
@@ -59,13 +68,13 @@ def number_of(value: Any) -> float | None:
     >>> number_of(np.float32(0.5)), number_of(True), number_of(float("nan")), number_of("0.5")
     (0.5, 1.0, None, None)
     """
-    if isinstance(value, np.generic | np.ndarray):
+    if isinstance(value, (np.generic, np.ndarray)):
         if value.size != 1:
             return None
         value = value.item()
     if isinstance(value, bytes) and len(value) == 1:  # `byte` of ROS 2
         value = value[0]
-    if not isinstance(value, int | float):
+    if not isinstance(value, (int, float)):
         return None
     try:
         number = float(value)
@@ -90,7 +99,7 @@ def vector_of(value: Any) -> tuple[float, ...] | None:
     >>> vector_of({"x": 1, "y": 2.5})
     (1.0, 2.5)
     """
-    if isinstance(value, list | tuple | np.ndarray):
+    if isinstance(value, (list, tuple, np.ndarray)):
         items: Sequence[Any] = list(value)
     elif isinstance(value, Mapping):
         items = [value[axis] for axis in "xyz" if axis in value]
@@ -133,14 +142,22 @@ def is_local_time(value: Any) -> bool:
     if not isinstance(value, str) or value.endswith(("Z", "z")):
         return False
     try:
-        return datetime.datetime.fromisoformat(value).tzinfo is None
+        return _instant(value).tzinfo is None
     except ValueError:
         return False
 
 
+def _instant(text: str) -> datetime.datetime:
+    if sys.version_info < (3, 11) and (parts := _EXTENDED_TIME.fullmatch(text)) is not None:
+        until, fraction, utc, hours, minutes = parts.groups()
+        zone = "+00:00" if utc else f"{hours}:{minutes or '00'}" if hours else ""
+        text = until + (f".{fraction:0<6.6}" if fraction else "") + zone
+    return datetime.datetime.fromisoformat(text)
+
+
 def _iso_seconds(text: str) -> float | None:
     try:
-        instant = datetime.datetime.fromisoformat(text)
+        instant = _instant(text)
     except ValueError:
         return None
-    return (instant if instant.tzinfo else instant.replace(tzinfo=datetime.UTC)).timestamp()
+    return (instant if instant.tzinfo else instant.replace(tzinfo=datetime.timezone.utc)).timestamp()

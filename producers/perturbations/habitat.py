@@ -12,6 +12,8 @@ instruction is reworded where an episode has one, in its text alone: an agent th
 what it always was, and a bare simulator has no instructions.
 """
 
+from __future__ import annotations
+
 import cmath
 import copy
 import math
@@ -45,7 +47,7 @@ TRIES = 10
 
 def disturbed(
     env: Any, severity: float, *, seed: int = 0, kinds: Sequence[DisturbanceName] = DISTURBANCES
-) -> "DisturbedEnv | DisturbedSimulator":
+) -> DisturbedEnv | DisturbedSimulator:
     """The environment, disturbed with this severity.
 
     Args:
@@ -244,7 +246,7 @@ class DisturbedEnv(_Disturbed):
             return observations
         said = observations["instruction"]
         told = {**said, "text": self._told.text} if isinstance(said, Mapping) else self._told.text
-        return {**observations, "instruction": told if isinstance(said, Mapping | str) else said}
+        return {**observations, "instruction": told if isinstance(said, (Mapping, str)) else said}
 
 
 class DisturbedSimulator(_Disturbed):

@@ -10,6 +10,8 @@ is told apart by attack (arXiv:2508.05855 names the two).
 'none'
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Literal
 

@@ -11,6 +11,8 @@ kicks of the milder at the same steps, and more.
 (19, [23, 74, 79, 87, 99])
 """
 
+from __future__ import annotations
+
 import math
 import zlib
 from collections.abc import Mapping, Sequence
@@ -35,7 +37,7 @@ _DICED: tuple[DisturbanceName, ...] = ("action_drop", "heading_kick", "goal_move
 """Those that are thrown for at each step; an instruction is changed once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NavigationSeverity:
     """Per step, at severity s.
 
@@ -80,7 +82,7 @@ def navigation_severity(severity: float) -> NavigationSeverity:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepDisturbance:
     """What disturbs a step.
 
@@ -100,7 +102,7 @@ class StepDisturbance:
     acting: tuple[DisturbanceName, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass
 class _Episode:
     """The dice of an episode, one generator for each disturbance and one for places and pixels."""
 
@@ -140,7 +142,7 @@ class NavigationDice:
         """Begins an episode of this task."""
         roots = np.random.SeedSequence([self.seed, zlib.crc32(task.encode())]).spawn(len(_DICED) + 1)
         names = [*_DICED, "places"]
-        self._episode = _Episode({name: np.random.default_rng(root) for name, root in zip(names, roots, strict=True)})
+        self._episode = _Episode({name: np.random.default_rng(root) for name, root in zip(names, roots)})
 
     @property
     def places(self) -> np.random.Generator:
@@ -208,13 +210,11 @@ class NavigationDice:
         if noisy:
             kept = at.kept_drift if shrink < at.relocalise else 1.0
             sizes = (at.drift_m, at.drift_m, at.drift_deg)
-            episode.drift = [
-                kept * old + size * new for old, size, new in zip(episode.drift, sizes, drift, strict=True)
-            ]
+            episode.drift = [kept * old + size * new for old, size, new in zip(episode.drift, sizes, drift)]
         episode.steps += 1
         episode.moves += moves
         x, z, heading = (float(part) for part in episode.drift)
-        acting = zip(_DICED, (dropped, kicked, moves, noisy), strict=True)
+        acting = zip(_DICED, (dropped, kicked, moves, noisy))
         return StepDisturbance(
             dropped=bool(dropped),
             kick_deg=float(angle * at.kick_deg) if kicked else 0.0,

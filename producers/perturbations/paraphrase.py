@@ -16,6 +16,8 @@ in any sentence; words that it does not know stay as they are.
 (True, 1.0, True)
 """
 
+from __future__ import annotations
+
 import math
 import re
 import zlib
@@ -107,7 +109,7 @@ _SAID_ASIDE = re.compile(r"(?:" + _ASIDE + r"(?:" + "|".join(ASIDES) + r"))+$")
 _FOLLOWS = re.compile(f"({_THEN}|{_AFTER})")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Edit:
     """One change of a sentence.
 
@@ -125,7 +127,7 @@ class Edit:
     thing: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Paraphrase:
     """A sentence in other words.
 

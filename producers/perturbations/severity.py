@@ -9,6 +9,8 @@ an instruction in other words is stands in `paraphrase`.
 (0, 5)
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -25,14 +27,14 @@ KIND_OF: dict[DisturbanceName, PerturbationKind] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ActionSlip:
     """Physical: an action has another effect, or none, with this probability per step."""
 
     probability: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MovedObjects:
     """Object state: what the agent is after is moved, or a door is shut.
 
@@ -47,7 +49,7 @@ class MovedObjects:
     reach: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WrongGrounding:
     """Semantic: for a while the agent takes a distractor for its target.
 

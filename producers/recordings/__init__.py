@@ -6,6 +6,8 @@ jump of the estimated pose) of stress 0.2 to 1. The clock is the simulator's. He
 of it there really was, and the fewest actions of an episode, were not recorded.
 """
 
+from __future__ import annotations
+
 from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
 from pathlib import Path

@@ -5,6 +5,8 @@ reported. `read_recordings` goes through the recordings once; `RecordedFrames` c
 without holding the frames in memory.
 """
 
+from __future__ import annotations
+
 import gzip
 import hashlib
 import io
@@ -18,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Final, Optional, cast
 
 import numpy as np
 
@@ -50,7 +52,7 @@ from springback.producers.recordings.step_frames import (
 )
 from springback.producers.sources import MAGIC_BYTES, find_source
 
-ReadingProgress = Callable[[str, float | None], None]
+ReadingProgress = Callable[[str, Optional[float]], None]
 """Called while a recording is read: what it is called, and how much of it is read, from 0 to 1, or None if unknown."""
 
 STEPS_PER_FRAME: Final = 64

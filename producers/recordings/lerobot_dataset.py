@@ -6,6 +6,8 @@ one), `robot_type`, `dataset` (the folder's name) and `fps`; and `reward_progres
 (see `lerobot_reward`).
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -5,9 +5,10 @@ does. A penalty, a reward for each step that one survives, and a 1 at the end al
 to its end; the share of the episode's length that is over does.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Final
 
 from springback.producers.contract.columns import SHARE_ROUNDING
@@ -22,10 +23,10 @@ def reward_of(row: dict[str, Any]) -> float | None:
     cell = row.get(REWARD)
     if isinstance(cell, list) and len(cell) == 1:
         cell = cell[0]
-    return float(cell) if isinstance(cell, int | float) else None
+    return float(cell) if isinstance(cell, (int, float)) else None
 
 
-@dataclass(slots=True)
+@dataclass
 class RewardCheck:
     """What the rewards of a dataset are like; rows are taken in one by one, the episodes one after another.
 
@@ -84,6 +85,6 @@ def rises(rewards: Iterable[float]) -> bool:
     [True, False, False, False, False]
     """
     taken = list(rewards)
-    strides = [later - earlier for earlier, later in pairwise(taken)]
+    strides = [later - earlier for earlier, later in zip(taken, taken[1:])]
     up, down = sum(s for s in strides if s > 0), -sum(s for s in strides if s < 0)
     return len(set(taken)) > 2 and taken[-1] - taken[0] >= (max(taken) - min(taken)) / 2 and 2 * down <= up

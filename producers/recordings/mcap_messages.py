@@ -1,5 +1,7 @@
 """Messages of MCAP files, ROS 2 (CDR) and JSON, read from front to back: neither index nor proper end is needed."""
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Callable, Iterator
 from io import BytesIO

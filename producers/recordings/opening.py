@@ -3,6 +3,8 @@
 The name of a file plays no part. What is read is bounded, and what cannot be read is reported rather than raised.
 """
 
+from __future__ import annotations
+
 import io
 import json
 import os
@@ -72,7 +74,7 @@ def is_frame(record: object) -> bool:
     return isinstance(record, dict) and record.keys() >= _FRAME_KEYS and bool(record.keys() & _FRAME_PARTS)
 
 
-@dataclass(slots=True)
+@dataclass
 class OpenRecording:
     """A recording that is being read: what the reader of its format is given.
 

@@ -1,5 +1,7 @@
 """Rows of Parquet files, row group by row group; only the columns that the mapping reads."""
 
+from __future__ import annotations
+
 import datetime
 import decimal
 from collections.abc import Iterator
@@ -84,7 +86,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def _plain_cell(value: Any) -> Any:
     if isinstance(value, datetime.datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=datetime.UTC)).timestamp()
+        return (value if value.tzinfo else value.replace(tzinfo=datetime.timezone.utc)).timestamp()
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
     return float(value) if isinstance(value, decimal.Decimal) else value

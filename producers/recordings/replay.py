@@ -1,5 +1,7 @@
 """Recordings played back into Kafka at a chosen speed, each time as a new session."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math
@@ -23,7 +25,7 @@ _LONGEST_SESSION_KEPT: Final = 200
 SessionPolicy = Literal["fresh", "keep"]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Pacer:
     """When a frame is due: recorded time on a wall clock, at `speed` recorded seconds per second.
 
@@ -46,7 +48,7 @@ class _Pacer:
         return due_s
 
 
-@dataclass(slots=True)
+@dataclass
 class ReplaySummary:
     """What a replay has handed over so far.
 

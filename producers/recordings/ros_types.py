@@ -1,5 +1,7 @@
 """Decoders of ROS messages, by the definitions of their types that a recording holds."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 

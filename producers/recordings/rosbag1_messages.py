@@ -1,5 +1,7 @@
 """Messages of ROS 1 bags (version 2.0), read from front to back: neither index nor `rosbag reindex` is needed."""
 
+from __future__ import annotations
+
 import bz2
 import struct
 from collections.abc import Callable, Iterator

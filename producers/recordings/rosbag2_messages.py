@@ -1,5 +1,7 @@
 """Messages of ROS 2 bags in SQLite, a file or a folder of files; the MCAP files of a folder are read as MCAP."""
 
+from __future__ import annotations
+
 import re
 import sqlite3
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """Rows of CSV files and records of JSON Lines, plain or gzip; and how a row of any table becomes a message."""
 
+from __future__ import annotations
+
 import csv
 import re
 from collections.abc import Iterator
@@ -55,7 +57,7 @@ def read_csv(recording: OpenRecording) -> Iterator[TimedMessage]:
         if cells is None:
             return
         if len(cells) == len(names):
-            values = ((name, cell_value(cell)) for name, cell in zip(names, cells, strict=True))
+            values = ((name, cell_value(cell)) for name, cell in zip(names, cells))
             yield row_message(recording, rows.line_num, {name: value for name, value in values if value is not None})
         elif cells:
             told = f"{len(cells)}; the heading has {len(names)}"

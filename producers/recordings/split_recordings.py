@@ -4,6 +4,8 @@ Recorders begin a new file after a time or a size (`run_0.mcap`, `run_1.mcap`, â
 A shell names the tenth before the second. All of it is ours.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -44,7 +46,7 @@ def by_time(pieces: list[Path], begins_s: Callable[[Path], float | None]) -> lis
     known = [time_s for time_s in times if time_s is not None]
     if len(known) < len(times):
         return pieces
-    return [path for _, _, path in sorted(zip(known, range(len(pieces)), pieces, strict=True))]
+    return [path for _, _, path in sorted(zip(known, range(len(pieces)), pieces))]
 
 
 def goes_on(ended_s: float, begins_s: float) -> bool:

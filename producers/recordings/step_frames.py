@@ -4,6 +4,8 @@ A recording holds one JSON step frame a line. Files from the field are taken as 
 damaged gives all that can be read of it, and each part that cannot be read is reported by file, line and reason.
 """
 
+from __future__ import annotations
+
 import gzip
 import io
 import logging
@@ -26,7 +28,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedFrame:
     """A step frame and where it stood: `data` is the line as recorded, `line` counts from 1."""
 
@@ -36,7 +38,7 @@ class RecordedFrame:
     frame: StepFrame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnreadablePart:
     """A part of a recording that could not be used: from `line` on, for the reason given (snake_case).
 

@@ -3,6 +3,8 @@
 Times count from the autopilot's start. The topics that the mapping reads are held in memory as a whole, as numbers.
 """
 
+from __future__ import annotations
+
 import heapq
 import re
 from collections.abc import Iterator
