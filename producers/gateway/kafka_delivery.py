@@ -112,7 +112,7 @@ class KafkaDelivery:
                 self._producer = None
                 await self._end(producer)
 
-    async def _wait_for(self, futures: "list[asyncio.Future[Any]]", deadline: float) -> None:
+    async def _wait_for(self, futures: list[asyncio.Future[Any]], deadline: float) -> None:
         """Waits until all are done, the connection is spoiled, or the deadline is over."""
         spoiled = asyncio.create_task(self._spoiled.wait())
         all_done: asyncio.Future[Any] = asyncio.gather(*futures, return_exceptions=True)
@@ -139,7 +139,7 @@ class KafkaDelivery:
         future.add_done_callback(partial(self._see_order, producer))
         return future
 
-    def _see_order(self, producer: Any, done: "asyncio.Future[Any]") -> None:
+    def _see_order(self, producer: Any, done: asyncio.Future[Any]) -> None:
         """Lets nothing pass a frame that was given up: what came after it is not sent over this connection any more.
 
         A frame may fail after its request was answered, when nobody else looks at its result.
@@ -149,7 +149,7 @@ class KafkaDelivery:
             self._spoiled.set()
             producer._sender.sender_task.cancel()  # this runs before the task can go on with the next batch
 
-    def _result(self, future: "asyncio.Future[Any]") -> tuple[str, str] | None:
+    def _result(self, future: asyncio.Future[Any]) -> tuple[str, str] | None:
         if not future.done():
             self._spoiled.set()
             return NOT_ACKNOWLEDGED, f"Kafka did not acknowledge it within {self._ack_timeout_s:g} s"
