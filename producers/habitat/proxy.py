@@ -150,7 +150,7 @@ def own_action(action: Any, agent_id: int) -> Any:
         return action.get(agent_id)
     given = action["action"]
     names = (given,) if isinstance(given, str) else given
-    if not isinstance(names, tuple | list) or not any(_NUMBERED.fullmatch(str(name)) for name in names):
+    if not isinstance(names, (tuple, list)) or not any(_NUMBERED.fullmatch(str(name)) for name in names):
         return action
     own = tuple(inner for name in names if (inner := _name_within(name, agent_id)) is not None)
     args = action.get("action_args")
