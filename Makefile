@@ -7,6 +7,7 @@
 #   make test                        all tests; ARGS=... goes to pytest
 #   make check                       lint, format, types, import order
 #   make bench                       steps per second through one worker
+#   make faults                      faults of every kind on a real Kafka, and whether anything was lost or doubled
 #   make venv | make clean           set up only | remove what was set up and built
 
 BROKER ?= embedded
@@ -24,10 +25,10 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do 
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check bench clean java java-if-possible monitoring-if-possible sources-if-possible
+.PHONY: help venv demo test check bench faults clean java java-if-possible monitoring-if-possible sources-if-possible
 
 help:
-	@sed -n '4,10s/^# *//p' Makefile
+	@sed -n '4,11s/^# *//p' Makefile
 
 venv: $(INSTALLED)
 
@@ -52,6 +53,9 @@ check: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+faults: $(INSTALLED) java
+	$(BIN)/python -m tests.faults $(ARGS)
 
 # The real Kafka runs on the machine's own Java, from its Maven artefacts.
 java:

@@ -1,0 +1,191 @@
+"""`make faults`: a fleet on a real Kafka, faults at random instants, and every output against the offline reducers."""
+
+import json
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from springback.deploy.child_process import ChildProcess
+from springback.deploy.cli import explain
+from tests.faults.fault_kinds import FAULT_KINDS, KIND_NAMES
+from tests.faults.fault_report import kind_figures, kind_table, run_table
+from tests.faults.fault_run import BaselineMode, RunLine, RunPlan, RunProgress, RunReport
+from tests.house import ROOT
+
+_RUN_S = 3600.0
+_LOOK_S = 0.5
+
+
+def run_plans(plans: Sequence[RunPlan], parallel: int, tell: Callable[[RunLine], None]) -> list[RunReport]:
+    """Does the runs, so many side by side, each in a process of its own. A run without mismatches leaves no folder."""
+    with ThreadPoolExecutor(parallel) as threads:
+        return list(threads.map(lambda plan: run_plan(plan, tell), plans))
+
+
+def run_plan(plan: RunPlan, tell: Callable[[RunLine], None]) -> RunReport:
+    """Does one run in a process of its own."""
+    directory = Path(plan.directory)
+    directory.mkdir(parents=True)
+    file, lines = directory / "plan.json", directory / "run.log"
+    file.write_bytes(msgspec.json.encode(plan))
+    command = [sys.executable, "-m", "tests.faults.fault_run", str(file)]
+    report: RunReport | None = None
+    read = 0
+    with ChildProcess(f"The run of seed {plan.seed}", command, lines, directory=ROOT) as child:
+        ended = threading.Event()
+        for _ in range(int(_RUN_S / _LOOK_S)):
+            over = child.exit_code is not None
+            told = lines.read_bytes()
+            whole = told.rfind(b"\n") + 1
+            for line in told[read:whole].splitlines():
+                if (found := _run_line(line)) is not None:
+                    tell(found)
+                    report = found if isinstance(found, RunReport) else report
+            read = whole
+            if over:
+                break
+            ended.wait(_LOOK_S)
+        if report is None:
+            why = str(child.log_tail())
+            report = RunReport(seed=plan.seed, mode=plan.mode, mismatches=[f"the run ended without a report: {why}"])
+            tell(report)
+    if not report.mismatches:
+        shutil.rmtree(directory)
+    return report
+
+
+def _run_line(line: bytes) -> RunLine | None:
+    try:
+        return msgspec.json.decode(line, type=RunProgress | RunReport)
+    except msgspec.DecodeError:
+        return None  # the log of a part
+
+
+def _names(text: str, known: Sequence[str], what: str) -> tuple[str, ...]:
+    if text == "all":
+        return tuple(known)
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    unknown = sorted(set(names) - set(known))
+    if unknown or not names:
+        message = f"{text!r}: expected `all`, or some of {', '.join(known)} with commas between ({what})"
+        raise typer.BadParameter(message)
+    return names
+
+
+def faults(
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Runs of each baseline mode, of as many seeds.")] = 1,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 1,
+    kinds: Annotated[
+        str, typer.Option(metavar="KIND,KIND,…", help=f"Which faults, of {', '.join(KIND_NAMES)}; or `all`.")
+    ] = "all",
+    modes: Annotated[
+        str,
+        typer.Option(metavar="MODE,MODE", help="Baselines: `frozen` (a file), `live` (learned meanwhile), or `all`."),
+    ] = "all",
+    parallel: Annotated[int, typer.Option(min=1, max=64, help="Runs side by side.")] = 1,
+    episodes: Annotated[int, typer.Option(min=1, help="Episodes of a run, at least.")] = 300,
+    broker: Annotated[
+        Literal["kafka", "embedded"],
+        typer.Option(help="A real Kafka, or the embedded one, which loses all when it ends: without its faults."),
+    ] = "kafka",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write figures and runs here too.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(file_okay=False, help="Where the folders of runs are; a temporary place if not given."),
+    ] = None,
+) -> None:
+    """Have faults happen to a working fleet, and compare all that it says with the offline reducers.
+
+    Emitters, one to three workers and an exporter work on a broker of their own, each as a process, while every fault
+    of `--kinds` happens once, in an order and at instants that the seed says. Then every window, summary, contribution,
+    family reading, baseline, dead letter and counter is compared with what the recorded steps come to without faults;
+    what was sent more than once must be the same, byte for byte; and what the emitters sent must all be there, in
+    order.
+
+    A run of all kinds takes about eight minutes, most of it waiting for a broker that is away. It ends with 1 if
+    anything was wrong; the folders of such runs stay, with all logs and topics.
+
+    Example: make faults ARGS="--seeds 20 --parallel 4 --json faults.json"
+    """
+    chosen = _names(kinds, KIND_NAMES, "--kinds")
+    if broker == "embedded":
+        chosen = tuple(kind.name for kind in FAULT_KINDS if kind.name in chosen and not kind.broker)
+    chosen_modes = [mode for mode in get_args(BaselineMode) if mode in _names(modes, get_args(BaselineMode), "--modes")]
+    base = Path(tempfile.mkdtemp(prefix="springback-faults-", dir=folder))
+    plans = [
+        RunPlan(
+            seed=seed, mode=mode, kinds=chosen, broker=broker, episodes=episodes, directory=str(base / f"{mode}-{seed}")
+        )
+        for seed in range(first_seed, first_seed + seeds)
+        for mode in chosen_modes
+    ]
+    reports = _with_progress(plans, parallel)
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    figures = kind_figures(reports)
+    console.print(run_table(reports))
+    console.print(kind_table(figures))
+    for report in reports:
+        for text in report.mismatches:
+            console.print(f"seed {report.seed}, {report.mode}: {text}", markup=False, highlight=False)
+    if json_file is not None:
+        found = {"plan": plans[0], "kinds": figures, "runs": reports}
+        json_file.write_text(json.dumps(msgspec.to_builtins(found), indent=1) + "\n")
+    if any(report.mismatches for report in reports):
+        console.print(f"Logs and topics of the runs with mismatches: {base}", markup=False)
+        raise typer.Exit(1)
+    shutil.rmtree(base)
+
+
+def _with_progress(plans: Sequence[RunPlan], parallel: int) -> list[RunReport]:
+    bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*bar, console=Console(stderr=True)) as progress:
+        runs = progress.add_task("runs", total=len(plans))
+        tasks = {(plan.seed, plan.mode): progress.add_task("", total=len(plan.kinds), visible=False) for plan in plans}
+
+        def tell(line: RunLine) -> None:
+            task = tasks[line.seed, line.mode]
+            if isinstance(line, RunReport):
+                progress.update(task, visible=False)
+                progress.advance(runs)
+                told = f"{len(line.mismatches)} mismatches" if line.mismatches else "nothing wrong"
+                progress.console.print(f"seed {line.seed}, {line.mode}: {told} after {line.seconds:.0f} s")
+            else:
+                doing = f"seed {line.seed}, {line.mode}: {line.doing}"
+                progress.update(task, visible=True, description=doing, completed=line.done)
+
+        return run_plans(plans, parallel, tell)
+
+
+def main() -> int:
+    """Run it; 0 when nothing was wrong, 1 when something was, 2 for wrong usage, 130 after Ctrl-C."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+    app.command(context_settings={"help_option_names": ["-h", "--help"]})(faults)
+    try:
+        app(prog_name="make faults")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(bool(end.code))
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        told = explain(error)
+        if told is None:
+            raise
+        print(f"faults: {told[0]}", file=sys.stderr)
+        return told[1]
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
