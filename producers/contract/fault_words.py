@@ -107,6 +107,7 @@ def shown(value: object) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, float):
+        value = float(value)  # a subclass may show itself otherwise
         return value if np.isfinite(value) else {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if isinstance(value, int):
         return value if abs(value) <= LARGEST_INTEGER else f"<integer of {value.bit_length()} bits>"

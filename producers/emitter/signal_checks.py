@@ -38,10 +38,11 @@ SIGNALS = tuple(name for name in COLUMN_BY_NAME if name not in ("episode", "step
 _NUMBERS = frozenset(name for name, spec in COLUMN_BY_NAME.items() if spec.kind == "number")
 _REPORTED = frozenset(("progress", *SIGNALS))
 _FREE_TEXTS = ("perturbation", "perturbation_name", "attack", "instruction")
+_LONGEST_TOLD = 300
 
 
 def checked_number(name: str, value: object) -> float:
-    """The value as a plain float; any real number will do, numpy's scalars too.
+    """The value as a plain float; any real number will do, numpy's scalars too. One too large for it is infinite.
 
     Raises:
         SignalError: it is no number.
@@ -49,9 +50,25 @@ def checked_number(name: str, value: object) -> float:
     if type(value) is float:
         return value
     if isinstance(value, Real) and not isinstance(value, bool):
-        return float(value)
-    message = f"{name} must be a number, got {value!r} ({type(value).__name__}); convert it before the call"
+        try:
+            return float(value)
+        except OverflowError:  # it is a number: whether it makes sense is for the worker to say
+            return -math.inf if value < 0 else math.inf
+    message = f"{name} must be a number, got {told_value(value)}; convert it before the call"
     raise SignalError(message)
+
+
+def told_value(value: object) -> str:
+    """The value and its type for a message, shortened; whatever it is, nothing is raised.
+
+    >>> told_value(0.5), told_value([1] * 1000)[:9], told_value(10**5000)
+    ('0.5 (float)', '[1, 1, 1,', 'a value that cannot be shown (int)')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # an integer of more than 4300 digits, or a broken __repr__
+        text = "a value that cannot be shown"
+    return f"{text if len(text) <= _LONGEST_TOLD else text[:_LONGEST_TOLD] + '…'} ({type(value).__name__})"
 
 
 def checked_step(value: object) -> int:
@@ -62,8 +79,37 @@ def checked_step(value: object) -> int:
     """
     if isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) <= LARGEST_INTEGER:
         return int(value)
-    message = f"step must be an integer of 0 or more, got {value!r} ({type(value).__name__})"
+    message = f"step must be an integer from 0 to {LARGEST_INTEGER}, got {told_value(value)}"
     raise SignalError(message)
+
+
+def checked_steps(values: Any) -> npt.NDArray[np.int64]:
+    """Step numbers as an array, in the shape that they came in.
+
+    Raises:
+        SignalError: not all are integers of 0 or more.
+    """
+    cells = _cells("steps", values)
+    if cells.dtype.kind == "O":
+        return np.array([checked_step(cell) for cell in cells.ravel().tolist()], dtype=np.int64).reshape(cells.shape)
+    whole = cells.dtype.kind in "iu" or (cells.dtype.kind == "f" and bool((cells == np.floor(cells)).all()))
+    if whole and bool(((cells >= 0) & (cells <= LARGEST_INTEGER)).all()):
+        return cells.astype(np.int64)
+    message = f"steps must be integers from 0 to {LARGEST_INTEGER}, got {told_value(values)}"
+    raise SignalError(message)
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """The value as true or false, by Python's own rule.
+
+    Raises:
+        SignalError: it is neither, as an array of several is.
+    """
+    try:
+        return bool(value)
+    except Exception as error:
+        message = f"{name} must be true or false, got {told_value(value)}"
+        raise SignalError(message) from error
 
 
 def checked_signals(signals: Mapping[str, object]) -> dict[str, Any]:
@@ -94,7 +140,7 @@ def checked_text(name: str, value: object) -> str:
     """
     if isinstance(value, str):
         return without_lone_surrogates(value)
-    message = f"{name} must be a text, got {value!r} ({type(value).__name__})"
+    message = f"{name} must be a text, got {told_value(value)}"
     raise SignalError(message)
 
 
@@ -121,7 +167,7 @@ def checked_header(fields: Mapping[str, object]) -> EpisodeHeader:
     try:
         return msgspec.convert(without_rounding(EpisodeHeader, plain), EpisodeHeader)
     except msgspec.ValidationError as error:
-        message = f"not a possible episode: {told(EpisodeHeader, plain, error)[1]}; got {plain!r}"
+        message = f"not a possible episode: {told(EpisodeHeader, plain, error)[1]}; got {told_value(plain)}"
         raise SignalError(message) from error
 
 
@@ -132,10 +178,10 @@ def checked_outcome(outcome: object) -> Outcome:
         SignalError: it is none of the four.
     """
     for possible in get_args(Outcome):
-        if outcome == possible:
+        if isinstance(outcome, str) and outcome == possible:
             known: Outcome = possible
             return known
-    message = f"an episode's outcome is one of {', '.join(get_args(Outcome))}; got {outcome!r}"
+    message = f"an episode's outcome is one of {', '.join(get_args(Outcome))}; got {told_value(outcome)}"
     raise SignalError(message)
 
 
@@ -156,10 +202,10 @@ def checked_navigation(navigation: object) -> NavigationOutcome | None:
     plain: dict[str, Any] = {}
     for name, value in navigation.items():
         if name not in known:
-            message = f"navigation has no {name!r}; it has {', '.join(known)}"
+            message = f"navigation has no {told_value(name)}; it has {', '.join(known)}"
             raise SignalError(message)
         if value is not None:
-            plain[name] = bool(value) if name == "target_in_view" else _plain_number(name, value)
+            plain[name] = checked_flag(name, value) if name == "target_in_view" else _plain_number(name, value)
     return NavigationOutcome(**plain)
 
 
@@ -174,7 +220,8 @@ def checked_magnitude(magnitude: object) -> float | None:
 
 def _plain_number(name: str, value: object) -> float | int:
     number = checked_number(name, value)
-    return int(number) if math.isfinite(number) and number.is_integer() else number
+    # Beyond 64 bits an integer cannot be encoded, and would cost its whole frame.
+    return int(number) if abs(number) <= LARGEST_INTEGER and number.is_integer() else number
 
 
 def checked_columns(signals: Mapping[str, Any], rows: int) -> dict[str, StepColumn]:
@@ -207,10 +254,19 @@ def rows_of(column: StepColumn, rows: npt.NDArray[Any]) -> StepColumn:
     return TextColumn(column.values, column.codes[rows]) if isinstance(column, TextColumn) else column[rows]
 
 
+def _cells(name: str, values: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(np.ma.getdata(values))
+    except Exception as error:  # lists of unequal lengths, say
+        message = f"{name} must be one value or a list of values, got {told_value(values)}"
+        raise SignalError(message) from error
+
+
 def _numbers(name: str, values: Any, rows: int) -> npt.NDArray[np.float64]:
-    cells = np.asarray(np.ma.getdata(values))
+    cells = _cells(name, values)
     if cells.dtype.kind in "biuf":
-        numbers = _of_rows(name, cells, rows).astype(np.float64)
+        with np.errstate(over="ignore"):
+            numbers = _of_rows(name, cells, rows).astype(np.float64)
     elif cells.dtype.kind == "O":
         listed = _of_rows(name, cells, rows).tolist()
         numbers = np.array([ABSENT if cell is None else checked_number(name, cell) for cell in listed])
@@ -226,7 +282,7 @@ def _texts(name: str, values: Any, rows: int) -> TextColumn:
     if isinstance(values, TextColumn) and len(values) == rows:
         return values
     spec = COLUMN_BY_NAME[name]
-    cells = np.asarray(np.ma.getdata(values))
+    cells = _cells(name, values)
     if cells.dtype.kind in "iu":
         distinct, codes = np.unique(_of_rows(name, cells, rows), return_inverse=True)
         few = len(distinct) <= MAX_DISTINCT_TEXTS

@@ -38,6 +38,7 @@ from springback.producers.emitter.reports import ReportedBatch, ReportedEnd, Rep
 from springback.producers.emitter.session_names import SessionNames
 from springback.producers.emitter.signal_checks import (
     checked_columns,
+    checked_flag,
     checked_header,
     checked_magnitude,
     checked_navigation,
@@ -45,6 +46,7 @@ from springback.producers.emitter.signal_checks import (
     checked_outcome,
     checked_signals,
     checked_step,
+    checked_steps,
     checked_text,
     rows_of,
 )
@@ -132,7 +134,7 @@ class EpisodeHandle:
             instant,
             checked_navigation(navigation),
             checked_magnitude(realised_magnitude),
-            bool(extended),
+            checked_flag("extended", extended),
         )
         self._emitter._add_end(self, end)
 
@@ -405,17 +407,18 @@ def batches_together(
         SignalError: a signal or an outcome is not known, or has the wrong type or shape.
     """
     columns = checked_columns(signals, len(headers))
-    if "progress" not in columns or np.shape(steps) != (len(headers),):
+    numbers = checked_steps(steps)
+    if "progress" not in columns or numbers.shape != (len(headers),):
         message = (
             f"{len(headers)} episodes need a progress and a step number each; "
-            f"got {', '.join(columns) or 'no signal'} and steps of shape {np.shape(steps)}"
+            f"got {', '.join(columns) or 'no signal'} and steps of shape {numbers.shape}"
         )
         raise SignalError(message)
     lost = [end.place for end in ends if not 0 <= end.place < len(headers)]
     if lost:
         message = f"the ends at {lost} are of none of {len(headers)} episodes; a place counts from 0"
         raise SignalError(message)
-    columns["step"] = np.asarray(steps, dtype=np.int64)
+    columns["step"] = numbers
     columns["time_s"] = np.full(len(headers), time_s)
     checked_ends = [
         EpisodeEnd(
