@@ -39,7 +39,13 @@ from springback.producers.contract.frame import (
     StepFrame,
     TextColumn,
 )
-from springback.producers.contract.salvage import MAX_FRAME_ROWS, packed_numbers, packed_text, salvage_frame
+from springback.producers.contract.salvage import (
+    MAX_FRAME_EPISODES,
+    MAX_FRAME_ROWS,
+    packed_numbers,
+    packed_text,
+    salvage_frame,
+)
 from springback.producers.errors import UnreadableFrameError
 
 MAX_FRAME_BYTES = 32 * 1024 * 1024
@@ -168,6 +174,8 @@ def decode_frame(data: bytes) -> StepFrame:
 
 def _clean_frame(wire: Any) -> StepFrame:
     if type(wire.schema_version) is not int or wire.schema_version != SCHEMA_VERSION:
+        raise _OddFrameError
+    if max(len(wire.episodes), len(wire.ends)) > MAX_FRAME_EPISODES:
         raise _OddFrameError
     return StepFrame(
         producer=wire.producer,

@@ -38,6 +38,8 @@ from springback.producers.errors import UnreadableFrameError
 T = TypeVar("T")
 
 MAX_FRAME_ROWS = 100_000
+MAX_FRAME_EPISODES = 4096
+"""Headers in a frame, and ends in one: each costs a reader far more than a row does (ours)."""
 UNUSABLE_HEADER = EpisodeHeader(agent="", episode="", family="")
 _MAGNITUDE: Any = NonNegative
 _NOT_FINITE = {"NaN", "Infinity", "-Infinity"}
@@ -93,6 +95,9 @@ def _entries(document: dict[Any, Any], name: str) -> list[Any]:
         raise UnreadableFrameError(
             reason=f"bad_{name}", detail=f"{name}: got {type(entries).__name__}, expected an array"
         )
+    if len(entries) > MAX_FRAME_EPISODES:
+        message = f"{len(entries)} {name}, at most {MAX_FRAME_EPISODES} are taken; send smaller frames"
+        raise UnreadableFrameError(reason=f"too_many_{name}", detail=message)
     return entries
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from springback.producers.contract.columns import LARGEST_NUMBER, STEP_COLUMNS, ColumnSpec
 from springback.producers.contract.frame import MAX_IDENTIFIER, SCHEMA_VERSION, EpisodeEnd, EpisodeHeader
+from springback.producers.contract.salvage import MAX_FRAME_EPISODES, MAX_FRAME_ROWS
 
 SCHEMA_ID = f"urn:springback:step-frame:v{SCHEMA_VERSION}"
 
@@ -39,9 +40,19 @@ def frame_schema() -> dict[str, Any]:
             "schema_version": {"const": SCHEMA_VERSION},
             "producer": identifier | {"description": "id of the producer; also the key of the Kafka message"},
             "session": identifier | {"description": "id of this start of the producer's process"},
-            "episodes": {"type": "array", "items": header, "description": "headers of all episodes named below"},
+            "episodes": {
+                "type": "array",
+                "items": header,
+                "maxItems": MAX_FRAME_EPISODES,
+                "description": "headers of all episodes named below",
+            },
             "steps": _steps_schema(),
-            "ends": {"type": "array", "items": end, "description": "ends; each follows all steps of its episode"},
+            "ends": {
+                "type": "array",
+                "items": end,
+                "maxItems": MAX_FRAME_EPISODES,
+                "description": "ends; each follows all steps of its episode",
+            },
         },
         "required": ["schema_version", "producer", "session"],
         "$defs": components,
@@ -71,4 +82,4 @@ def _column_schema(spec: ColumnSpec) -> dict[str, Any]:
     if spec.default is not None:
         cell["default"] = spec.default
     unit = "" if spec.unit == "1" else f" ({spec.unit})"
-    return {"type": "array", "items": cell, "description": spec.description + unit}
+    return {"type": "array", "items": cell, "maxItems": MAX_FRAME_ROWS, "description": spec.description + unit}

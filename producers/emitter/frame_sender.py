@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 
 from springback.producers.contract.codec import encode_msgpack
+from springback.producers.contract.salvage import MAX_FRAME_EPISODES
 from springback.producers.emitter.delivery import FramesUnderWay
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.emitter.reports import (
@@ -272,10 +273,13 @@ class StepBuffer:
         return refused_steps, refused_ends
 
     def take(self, most_steps: int) -> list[Report]:
-        """The oldest reports for a frame of so many steps, with the ends that follow them at once; or one batch."""
+        """The oldest reports for a frame of so many steps, with the ends that follow them at once; or one batch.
+
+        There are no more of them than a frame may have episodes, since each may be of another one.
+        """
         taken: list[Report] = []
         room = most_steps
-        while self._waiting and not isinstance(self._waiting[0], ReportedBatch):
+        while self._waiting and not isinstance(self._waiting[0], ReportedBatch) and len(taken) < MAX_FRAME_EPISODES:
             if not room and isinstance(self._waiting[0], ReportedStep):
                 break
             report = self._waiting.popleft()

@@ -77,7 +77,9 @@ class StepTable:
         mode: index into `mode_names`, the distinct modes of the batch.
         ends: episode ends, in frame order.
         replaced_times: (frames,) kept rows whose time was given but implausible.
-        rejected: what was taken out.
+        rejected: what was taken out, or of frames with very much of it the first (see `tabulate`).
+        rejected_rows, rejected_parts: (frames,) how many rows were taken out of each, and how many other parts.
+        rejected_starts: the frames' own episode indices whose step 0 was taken out, each behind its frame's index.
     """
 
     frames: list[ArrivedFrame]
@@ -103,6 +105,9 @@ class StepTable:
     ends: list[TableEnd]
     replaced_times: Integers
     rejected: list[RejectedRow]
+    rejected_rows: Integers
+    rejected_parts: Integers
+    rejected_starts: frozenset[tuple[int, int]]
 
     def __len__(self) -> int:
         """How many rows it has."""

@@ -20,7 +20,7 @@ import numpy as np
 from springback.producers.contract.columns import NUMBER_COLUMNS
 from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, PartFault
 from springback.producers.contract.salvage import read_end, read_header
-from springback.stream_processors.intake.row_checks import LINE, join_columns, row_fault, row_values
+from springback.stream_processors.intake.row_checks import LINE, JoinedColumns, join_columns, row_fault, row_values
 from springback.stream_processors.intake.step_table import (
     ArrivedFrame,
     Flags,
@@ -80,8 +80,14 @@ class EpisodeIndex:
         return "unknown_episode", f"episode {own} of a frame that has {headers}", ""
 
 
-def tabulate(frames: Sequence[ArrivedFrame]) -> StepTable:
-    """The table of all valid rows of a batch of frames, checked column by column over the whole batch at once."""
+def tabulate(frames: Sequence[ArrivedFrame], most_rejected: int | None = None) -> StepTable:
+    """The table of all valid rows of a batch of frames, checked column by column over the whole batch at once.
+
+    Args:
+        frames: the batch.
+        most_rejected: of how many rows, and of how many other parts, that are taken out of a frame it is said what is
+            wrong with them, which is slow; None says it of all.
+    """
     counts = [arrived.frame.n_steps for arrived in frames]
     rejected: list[RejectedRow] = []
     index = index_episodes(frames, rejected)
@@ -92,8 +98,16 @@ def tabulate(frames: Sequence[ArrivedFrame]) -> StepTable:
     unread = _unread_rows(frames, counts, rejected)
     suspect[list(unread)] = True
     order: Any = slice(None)
-    if suspect.any():
-        rejected.extend(_rejected_rows(frames, np.flatnonzero(suspect), frame_of, counts, unread, index))
+    bad = np.flatnonzero(suspect)
+    rejected_rows = np.bincount(frame_of[bad], minlength=len(frames)).astype(np.int64, copy=False)
+    starts: frozenset[tuple[int, int]] = frozenset()
+    if len(bad):
+        starts = _rejected_starts(bad, joined, frame_of, unread)
+        told = bad
+        if most_rejected is not None:
+            nth = np.arange(len(bad)) - np.repeat(np.cumsum(rejected_rows) - rejected_rows, rejected_rows)
+            told = bad[nth < most_rejected]
+        rejected.extend(_rejected_rows(frames, told, frame_of, counts, unread, index))
         order = np.flatnonzero(~suspect)
     episode, step = episode[order], joined.step[order]
     if not _in_order(episode, step):
@@ -102,6 +116,8 @@ def tabulate(frames: Sequence[ArrivedFrame]) -> StepTable:
         episode, step = episode[by_step], step[by_step]
     numbers, frame_of = joined.numbers[:, order], frame_of[order]
     time_s, clocked, replaced_times = _settle_times(frames, counts, numbers, frame_of)
+    ends = collect_ends(frames, index, rejected)
+    other_parts = np.array([each.frame for each in rejected if each.part != "steps"], dtype=np.int64)
     return StepTable(
         frames=list(frames),
         episodes=index.episodes,
@@ -112,9 +128,12 @@ def tabulate(frames: Sequence[ArrivedFrame]) -> StepTable:
         **{spec.name: numbers[LINE[spec.name]] for spec in NUMBER_COLUMNS if spec.name != "time_s"},
         mode=joined.mode[order],
         mode_names=joined.mode_names,
-        ends=collect_ends(frames, index, rejected),
+        ends=ends,
         replaced_times=replaced_times,
         rejected=rejected,
+        rejected_rows=rejected_rows,
+        rejected_parts=np.bincount(other_parts, minlength=len(frames)).astype(np.int64, copy=False),
+        rejected_starts=starts,
     )
 
 
@@ -154,6 +173,15 @@ def _rejected_rows(
             continue
         reason, detail, column = row_fault(frame, own_row) or index.why_not(number, values["episode"])
         yield RejectedRow(number, values, reason, detail, field=column)
+
+
+def _rejected_starts(
+    bad: Integers, joined: JoinedColumns, frame_of: Integers, unread: dict[int, PartFault]
+) -> frozenset[tuple[int, int]]:
+    first = bad[joined.step[bad] == 0]
+    # Where the number itself could not be read, a 0 stands for anything.
+    known = [row for row in first.tolist() if row not in unread or unread[row].field not in ("episode", "step")]
+    return frozenset(zip(frame_of[known].tolist(), joined.episode[known].tolist(), strict=True))
 
 
 def _in_order(episode: Integers, step: Integers) -> bool:

@@ -9,6 +9,10 @@ from springback.stream_processors.topics import DEAD_LETTER
 
 PROCESSING_ERROR = "processing_error"
 WRONG_KEY = "wrong_key"
+TOO_MANY_FAULTS = "too_many_faults"
+TOO_COSTLY = "too_costly"
+MOST_FAULTS = 100
+"""Faulty rows, and other faulty parts, of a message that go to the dead letters one by one; with more it goes whole."""
 _DETAIL_LENGTH = 512
 
 

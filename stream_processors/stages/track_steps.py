@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
+import numpy as np
 
 from springback.producers.contract.codec import decode_frame
 from springback.producers.errors import UnreadableFrameError
 from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.exact.state import decode_versioned
-from springback.stream_processors.intake.step_table import ArrivedFrame
+from springback.stream_processors.intake.step_table import ArrivedFrame, StepTable
 from springback.stream_processors.intake.validation import tabulate
 from springback.stream_processors.resilience.baseline.codec import encode_contribution
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline
@@ -22,7 +23,14 @@ from springback.stream_processors.resilience.tracking.tracker_state import (
     TrackerState,
     state_of_version_2,
 )
-from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, WRONG_KEY, dead_message, dead_row
+from springback.stream_processors.stages.dead_letters import (
+    MOST_FAULTS,
+    PROCESSING_ERROR,
+    TOO_MANY_FAULTS,
+    WRONG_KEY,
+    dead_message,
+    dead_row,
+)
 from springback.stream_processors.topics import CONTRIBUTIONS, STATUS, SUMMARIES, WINDOWS
 
 
@@ -86,10 +94,10 @@ class TrackSteps:
             sources.append(event)
             arrived.append(ArrivedFrame(frame, event.time_s))
             buckets.append(state)
-        table = tabulate(arrived)
+        table = tabulate(arrived, MOST_FAULTS)
         found = self._tracker.track(table, buckets, self._baseline())
         self.steps += len(table.step)
-        dead += [dead_row(sources[r.frame], r.row, r.reason, r.detail) for r in table.rejected]
+        dead += _rejected_messages(sources, table)
         dead += [_unused_message(sources[steps.frame], steps) for steps in found.unused if steps.reason != "duplicate"]
         return [*_messages(found), *dead]
 
@@ -113,6 +121,24 @@ def _messages(found: TrackerOutputs) -> Iterator[Output]:
         yield Output(STATUS, _key(status.agent), encode_reading(status))
     for contribution in found.contributions:
         yield Output(CONTRIBUTIONS, _key(contribution.family), encode_contribution(contribution))
+
+
+def _rejected_messages(sources: list[StageEvent], table: StepTable) -> Iterator[Output]:
+    """What was taken out, one by one; a frame with very much of it once and whole: its good rows are taken in."""
+    whole = set(np.flatnonzero(np.maximum(table.rejected_rows, table.rejected_parts) > MOST_FAULTS).tolist())
+    told: set[int] = set()
+    for rejected in table.rejected:
+        frame = rejected.frame
+        if frame not in whole:
+            yield dead_row(sources[frame], rejected.row, rejected.reason, rejected.detail)
+        elif frame not in told:
+            told.add(frame)
+            rows, parts = table.rejected_rows[frame], table.rejected_parts[frame]
+            detail = (
+                f"{rows} of {table.frames[frame].frame.n_steps} rows and {parts} other parts are faulty and left out, "
+                f"the first: {rejected.reason}: {rejected.detail}"
+            )
+            yield dead_message(sources[frame], TOO_MANY_FAULTS, detail)
 
 
 def _unused_message(event: StageEvent, steps: UnusedSteps) -> Output:

@@ -22,6 +22,7 @@ from springback.stream_processors.resilience.baseline.stage_baseline import (
 from springback.stream_processors.resilience.columns import EpisodeRows, join_by_episode, run_begins
 from springback.stream_processors.resilience.stability.advantage import exact_advantages, lagged_advantages
 from springback.stream_processors.resilience.stability.stability_state import (
+    MOST_RETURN_CELLS,
     WAITING_COLUMNS,
     LastStep,
     StabilityConfig,
@@ -96,10 +97,18 @@ def _steps(rows: Batch, valued: ValuedRows, n_rows: Ints, episodes: list[Touched
 def _positions(mode: Ints, place: Ints, states: list[StabilityState], mode_names: list[str]) -> Ints:
     """Where each row's mode stands in the modes of its episode's state, which learns those it does not know."""
     begins = run_begins(place) | run_begins(mode)
-    found = [
-        states[number].mode_number(mode_names[code])
-        for number, code in zip(place[begins].tolist(), mode[begins].tolist(), strict=True)
-    ]
+    # By a mapping, since a frame may bring more modes than can be searched for one by one.
+    positions: dict[int, dict[str, int]] = {}
+    found: list[int] = []
+    for number, code in zip(place[begins].tolist(), mode[begins].tolist(), strict=True):
+        modes, name = states[number].modes, mode_names[code]
+        known = positions.get(number)
+        if known is None:
+            known = positions[number] = {each: position for position, each in enumerate(modes)}
+        position = known.setdefault(name, len(modes))
+        if position == len(modes):
+            modes.append(name)
+        found.append(position)
     return np.repeat(np.array(found, dtype=np.int64), np.diff([*np.flatnonzero(begins), len(mode)]))
 
 
@@ -127,7 +136,11 @@ def _complete(steps: EpisodeRows, episodes: list[TouchedEpisode], ended: Bools, 
         state.last = None if is_over else LastStep(*step[:4], *map(int, step[_PLACE]))
         if learning is not None and count:
             own = slice(start, start + count)
-            learning.returns.add(_cells(state, table[own, _PLACE].astype(np.int64)), reward[own], config.discount)
+            cells = _cells(state, table[own, _PLACE].astype(np.int64))
+            if len({*learning.returns.cells, *cells}) > MOST_RETURN_CELLS:
+                episode.state.learning = None
+                continue
+            learning.returns.add(cells, reward[own], config.discount)
     for number in np.flatnonzero(fresh < n_complete).tolist():
         episodes[number].state.stability.whole = False
     stored = [episode.state.stability.waiting for episode in episodes]

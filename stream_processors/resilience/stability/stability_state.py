@@ -10,6 +10,8 @@ from springback.stream_processors.resilience.baseline.stage_baseline import Cell
 
 WAITING_COLUMNS = 5
 """Of a waiting step: delta, spread, mode, b^p and b^q."""
+MOST_RETURN_CELLS = 2048
+"""Cells that the returns of an episode are gathered for; one that passes through more teaches nothing (ours)."""
 MANY_MODES = 256
 """Modes remembered by an open episode before those that no step waits in are dropped."""
 
@@ -112,12 +114,6 @@ class StabilityState(msgspec.Struct):
     total: float = 0.0
     changes: float = 0.0
     last_distance: float = 0.0
-
-    def mode_number(self, name: str) -> int:
-        """The position of a mode, which is given one if it has none."""
-        if name not in self.modes:
-            self.modes.append(name)
-        return self.modes.index(name)
 
     def forget_modes(self) -> None:
         """Drops the modes that no step waits in, once there are many: names that never come twice must not pile up."""

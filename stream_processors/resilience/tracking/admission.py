@@ -96,7 +96,8 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
         place_of_episode[number] = place_for(agent, state)
         episode = touched[place_of_episode[number]]
         episode.opened_in = opened_in if episode.opened_in is None else episode.opened_in
-        episode.reopened = episode.reopened or reopened
+        if episode.begun_s is None and (opened_in is not None or reopened):
+            episode.begun_s = frame.broker_time_s
         if number in ends:
             agent.progress_s = max(agent.progress_s, frame.broker_time_s)
             episode.navigation = ends[number].end.navigation
@@ -208,19 +209,14 @@ def _note_beginnings(table: StepTable, taken: Ints, places: Ints, touched: list[
 
 def _rejected_start(table: StepTable, entry: TableEpisode) -> bool:
     """Whether step 0 of the episode came in this frame and was rejected."""
+    if not table.rejected_starts:
+        return False
     own = {
         place
         for place, header in enumerate(table.frames[entry.frame].frame.episodes)
         if (header.agent, header.episode) == (entry.header.agent, entry.header.episode)
     }
-    # What was rejected may hold anything in the place of an episode's number.
-    return any(
-        rejected.frame == entry.frame
-        and rejected.row.get("step") == 0
-        and isinstance(rejected.row.get("episode"), int)
-        and rejected.row["episode"] in own
-        for rejected in table.rejected
-    )
+    return any((entry.frame, place) in table.rejected_starts for place in own)
 
 
 def _count_unused(

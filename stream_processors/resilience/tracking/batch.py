@@ -19,8 +19,9 @@ from springback.stream_processors.resilience.tracking.tracker_state import OpenE
 class TouchedEpisode:
     """An open episode that a batch touches, and how it ends in this batch, if it does.
 
-    `opened_in` is the frame that it begins in, None if it began before this batch; `reopened` says that it goes on in
-    this batch after silence had closed it. `ended_s` is None where nobody said when: its last step's time stands then.
+    `opened_in` is the frame that it begins in, None if it began before this batch. `begun_s` is the broker's time of
+    the frame that it begins in, or goes on in after silence had closed it; None if it does neither. `ended_s` is None
+    where nobody said when: its last step's time stands then.
     """
 
     agent: TrackedAgent
@@ -30,7 +31,7 @@ class TouchedEpisode:
     navigation: NavigationOutcome | None = None
     realised_magnitude: float | None = None
     opened_in: int | None = None
-    reopened: bool = False
+    begun_s: float | None = None
 
     @property
     def ended(self) -> bool:

@@ -30,11 +30,15 @@ from springback.stream_processors.resilience.rebound.recovery_cost import Tally
 from springback.stream_processors.resilience.tracking.batch import Batch
 from springback.stream_processors.resilience.tracking.tracker_state import LearningState, OpenEpisode
 
+MOST_PENDING = 8192
+"""Steps of an episode that wait for a window to claim them or not; one with more stops learning (ours)."""
+
 
 def learn(batch: Batch, events: list[list[WindowEvent]], config: ResilienceConfig) -> None:
     """Takes a batch's rows into what the learning episodes would teach. Mutates their states.
 
-    An episode that passes through more cells than a family may have stops learning.
+    An episode that passes through more cells than a family may have stops learning, and so does one of which very
+    many steps wait for what becomes of a window.
 
     Args:
         batch: the admitted rows.
@@ -51,7 +55,9 @@ def learn(batch: Batch, events: list[list[WindowEvent]], config: ResilienceConfi
         _learn_everything(rows)
     for episode in batch.episodes:
         learning = episode.state.learning
-        if learning is not None and len(learning.cells) > config.baseline.largest_family:
+        if learning is None:
+            continue
+        if len(learning.cells) > config.baseline.largest_family or len(learning.pending) > MOST_PENDING:
             episode.state.learning = None
 
 

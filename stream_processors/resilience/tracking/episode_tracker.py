@@ -79,7 +79,7 @@ class EpisodeTracker:
         batch = admit_rows(table, list(states), self.config, baseline.grid)
         scored = score(batch, baseline, self.config, follow_rates(batch, baseline, self.config))
         outputs = TrackerOutputs(
-            [episode_begun(e.state) for e in batch.episodes if e.opened_in is not None or e.reopened],
+            [episode_begun(e.state, e.begun_s) for e in batch.episodes if e.begun_s is not None],
             unused=batch.unused,
         )
         events = self._walk(scored, baseline)
@@ -349,9 +349,9 @@ def episode_summary(
     )
 
 
-def episode_begun(episode: OpenEpisode) -> EpisodeBegun:
-    """That the episode has begun, at the broker's time of its first frame."""
-    return EpisodeBegun(key=episode.key, traits=episode.traits, time_s=episode.seen_s, revision=episode.revision)
+def episode_begun(episode: OpenEpisode, time_s: float) -> EpisodeBegun:
+    """That the episode has begun, or goes on after silence had closed it, at the broker's time of that frame."""
+    return EpisodeBegun(key=episode.key, traits=episode.traits, time_s=time_s, revision=episode.revision)
 
 
 def agent_status(agent: TrackedAgent) -> AgentStatus:

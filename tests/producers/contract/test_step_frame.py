@@ -8,7 +8,7 @@ import pytest
 from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame, encode_json, encode_msgpack
 from springback.producers.contract.columns import ABSENT
 from springback.producers.contract.frame import EpisodeHeader, EpisodeTraits, StepFrame, TextColumn
-from springback.producers.contract.salvage import MAX_FRAME_ROWS
+from springback.producers.contract.salvage import MAX_FRAME_EPISODES, MAX_FRAME_ROWS
 from springback.producers.errors import UnreadableFrameError
 
 HEADER = {"agent": "r", "episode": "1", "family": "f"}
@@ -100,6 +100,9 @@ UNREADABLE: list[tuple[str, bytes]] = [
             ("missing_column", document(steps={"episode": [0], "step": [1]})),
             ("missing_column", steps(progress=None)),
             ("too_many_rows", document(steps={"episode": [0] * (MAX_FRAME_ROWS + 1)})),
+            ("too_many_episodes", document(episodes=[HEADER] * (MAX_FRAME_EPISODES + 1))),
+            ("too_many_episodes", document(episodes=[{}] * (MAX_FRAME_EPISODES + 1))),
+            ("too_many_ends", document(ends=[{"episode": 0, "outcome": "success"}] * (MAX_FRAME_EPISODES + 1))),
         ]
     ),
     *(
@@ -111,6 +114,7 @@ UNREADABLE: list[tuple[str, bytes]] = [
             ("bad_column", steps(mode=[["run", 7], b"\x00\x00\x00\x00"])),
             ("unequal_columns", steps(progress=b"12345678")),
             ("too_many_rows", document(steps={"episode": bytes(8 * (MAX_FRAME_ROWS + 1))})),
+            ("too_many_episodes", document(episodes=[HEADER] * (MAX_FRAME_EPISODES + 1))),
         ]
     ),
 ]

@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+from springback.producers.contract.salvage import MAX_FRAME_EPISODES
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.errors import EmitterStateError
@@ -52,3 +53,12 @@ def test_a_clock_that_has_gone_loses_no_step(publisher: MemoryPublisher) -> None
         emitter.close()
     assert emitter.report.steps_sent == 1
     emitter.close()  # and is closed all the same
+
+
+def test_the_ends_of_very_many_episodes_are_several_frames(publisher: MemoryPublisher) -> None:
+    count = MAX_FRAME_EPISODES + 5
+    with StepEmitter(publisher, producer="p", max_steps=3 * count, linger_s=3600.0) as emitter:
+        for number in range(count):
+            emitter.begin_episode(f"a{number}", family="f").step(progress=0.5)
+    assert max(len(frame.episodes) for frame in publisher.frames) <= MAX_FRAME_EPISODES
+    assert emitter.report.steps_sent == sum(len(frame.ends) for frame in publisher.frames) == count

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,29 +87,33 @@ def reports(emitter: StepEmitter, odd: Any) -> Iterator[Callable[[], object]]:
     def begun(**fields: Any) -> Any:
         return emitter.begin_episode(**{"agent": f"a{next(numbers)}", "family": "f"} | fields)
 
+    def end(outcome: Any = "success", navigation: Any = None, **named: Any) -> None:
+        begun().end(outcome, navigation, **named)
+
+    def session(**named: Any) -> None:
+        StepEmitter(MemoryPublisher(), **{"producer": "p"} | named).close()
+
     episode = begun()
-    step, end = episode.step, lambda *given, **named: begun().end(*given, **named)
+    together = partial(emitter.step_together, [episode])
     for name in ("progress", "step", "time_s", "travel", "mode", "judge_goal"):
-        yield lambda name=name: step(**{"progress": 0.5} | {name: odd})
+        yield partial(episode.step, **{"progress": 0.5} | {name: odd})
     for name in ("agent", "episode", "family", "task", "method", "reference", "stress", "magnitude", "instruction"):
-        yield lambda name=name: begun(**{name: odd})
-    yield lambda: end(odd)
-    yield lambda: end("success", odd)
-    for name in ("time_s", "realised_magnitude", "extended"):
-        yield lambda name=name: end("success", **{name: odd})
+        yield partial(begun, **{name: odd})
+    for name in ("outcome", "navigation", "time_s", "realised_magnitude", "extended"):
+        yield partial(end, **{name: odd})
     for name in ("path", "actions", "target_in_view"):
-        yield lambda name=name: end("success", {name: odd})
+        yield partial(end, navigation={name: odd})
     for signals in ({"progress": odd}, {"progress": 0.5, "mode": odd}):
-        yield lambda signals=signals: emitter.step_together([episode], np.array([7]), signals)
+        yield partial(together, np.array([7]), signals)
         # A masked value inside a list: numpy itself warns that it becomes a NaN.
         listed = {name: value if value is np.ma.masked else [value] for name, value in signals.items()}
-        yield lambda signals=listed: emitter.step_together([episode], np.array([8]), signals)
-    yield lambda: emitter.step_together([episode], odd, {"progress": 0.5})
+        yield partial(together, np.array([8]), listed)
+    yield partial(together, odd, {"progress": 0.5})
     if odd is not np.ma.masked:
-        yield lambda: emitter.step_together([episode], [odd], {"progress": 0.5})  # type: ignore[arg-type]
-    yield lambda: emitter.step_together([episode], np.array([9]), {"progress": 0.5}, time_s=odd)
-    yield lambda: StepEmitter(MemoryPublisher(), producer=odd).close()
-    yield lambda: StepEmitter(MemoryPublisher(), producer="p", session=odd).close()
+        yield partial(together, [odd], {"progress": 0.5})
+    yield partial(together, np.array([9]), {"progress": 0.5}, time_s=odd)
+    for name in ("producer", "session"):
+        yield partial(session, **{name: odd})
 
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
