@@ -1,8 +1,8 @@
 """What a severity from 0 to 1 does to a navigating robot, and the seeded dice that say when; without a simulator.
 
-The probabilities and sizes are those of our recorded Habitat runs. They rise in proportion to the severity, and each
-kind has dice of its own that are thrown once a step. So of two runs of one task, the harsher has all the drops and
-kicks of the milder at the same steps, and more.
+The probabilities and sizes are those of our recorded Habitat runs, but for the spells of noise, in which we never
+recorded any. They rise in proportion to the severity, and each kind has dice of its own that are thrown once a step. So of two runs of one task, the harsher has all the drops and
+kicks of the milder at the same steps, and more; and its sensors are noisy whenever those of the milder are.
 
 >>> dice = NavigationDice(1.0, seed=3)
 >>> dice.begin("house_a/12")
@@ -45,23 +45,31 @@ class NavigationSeverity:
         drop: probability that the action is not carried out.
         kick: probability that the heading is kicked; kick_deg: by a normal angle of this deviation.
         move: probability that the goal moves; at most `most_moves` times, after step `move_after`, `within_m` far.
-        drift_m, drift_deg: deviations by which the pose that the sensors tell drifts.
+        noise: probability that a spell of sensor noise begins, which lasts `noise_steps` steps.
+        drift_m, drift_deg: deviations by which the pose that the sensors tell drifts in a spell.
         relocalise: probability that the drift shrinks to `kept_drift` of what it was.
-        depth_noise: relative deviation of a depth image's pixels.
+        depth_noise: relative deviation of a depth image's pixels in a spell.
     """
 
     drop: float
     kick: float
     kick_deg: float
     move: float
+    noise: float
     drift_m: float
     drift_deg: float
     depth_noise: float
     most_moves: int = 2
     move_after: int = 5
     within_m: float = 4.0
+    noise_steps: int = 40
     relocalise: float = 0.03
     kept_drift: float = 0.3
+
+    @property
+    def noisy(self) -> float:
+        """The share of steps that are in a spell of noise: those that one began at, or within the steps before."""
+        return 1.0 - (1.0 - self.noise) ** self.noise_steps
 
 
 def navigation_severity(severity: float) -> NavigationSeverity:
@@ -76,6 +84,7 @@ def navigation_severity(severity: float) -> NavigationSeverity:
         kick=0.06 * s,
         kick_deg=60.0 * s,
         move=0.012 * s,
+        noise=0.02 * s,
         drift_m=0.028 * s,
         drift_deg=1.2 * s,
         depth_noise=0.05 * s,
@@ -90,7 +99,8 @@ class StepDisturbance:
         dropped: whether the action is not carried out.
         kick_deg: how far the heading is kicked before it; 0 for not at all.
         goal_moves: whether the goal moves before it.
-        drift_m, drift_deg: the drift so far of the pose that the sensors tell, in x and z, and of its heading.
+        drift_m, drift_deg: the drift so far in this spell of the pose that the sensors tell, along its axes, and of its
+            heading.
         acting: the names of what acts.
     """
 
@@ -109,6 +119,7 @@ class _Episode:
     dice: dict[str, np.random.Generator]
     steps: int = 0
     moves: int = 0
+    noise_left: int = 0
     drift: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
 
 
@@ -167,9 +178,9 @@ class NavigationDice:
     def realised(self, acted: Mapping[DisturbanceName, int], steps: int, reworded: float | None) -> float | None:
         """How much of the disturbances an episode has really had, as a severity; None at severity 0.
 
-        Drops and kicks count by the share of the steps, over their probability at severity 1; goals that moved by how
-        often, over the most; noise by its severity, over the steps on which there was a sensor for it; an instruction
-        by the share of it that was changed. Several kinds together count as their mean.
+        Drops, kicks and noise count by the share of the steps, over what it is at severity 1; goals that moved by how
+        often, over the most; an instruction by the share of it that was changed. Several kinds together count as their
+        mean.
 
         >>> NavigationDice(0.5, kinds=["action_drop"]).realised({"action_drop": 9}, steps=100, reworded=None)
         0.5
@@ -187,7 +198,7 @@ class NavigationDice:
             "action_drop": share["action_drop"] / most.drop,
             "heading_kick": share["heading_kick"] / most.kick,
             "goal_move": acted.get("goal_move", 0) / most.most_moves,
-            "sensor_noise": self.severity * share["sensor_noise"],
+            "sensor_noise": share["sensor_noise"] / most.noisy,
             "paraphrase": reworded,
         }
         known = [dose for name in self.kinds if (dose := doses[name]) is not None]
@@ -200,17 +211,19 @@ class NavigationDice:
         kick = episode.dice["heading_kick"].random()
         angle = episode.dice["heading_kick"].standard_normal()
         move = episode.dice["goal_move"].random()
-        shrink = episode.dice["sensor_noise"].random()
+        begins, shrink = episode.dice["sensor_noise"].random(2)
         drift = episode.dice["sensor_noise"].standard_normal(3)
         dropped = "action_drop" in self.kinds and drop < at.drop
         kicked = "heading_kick" in self.kinds and kick < at.kick
         moves = "goal_move" in self.kinds and move < at.move
         moves = moves and episode.steps > at.move_after and episode.moves < at.most_moves
-        noisy = "sensor_noise" in self.kinds and self.severity > 0.0
-        if noisy:
-            kept = at.kept_drift if shrink < at.relocalise else 1.0
-            sizes = (at.drift_m, at.drift_m, at.drift_deg)
-            episode.drift = [kept * old + size * new for old, size, new in zip(episode.drift, sizes, drift)]
+        if "sensor_noise" in self.kinds and begins < at.noise:
+            episode.noise_left = at.noise_steps
+        noisy = episode.noise_left > 0
+        kept = (at.kept_drift if shrink < at.relocalise else 1.0) if noisy else 0.0
+        sizes = (at.drift_m, at.drift_m, at.drift_deg) if noisy else (0.0, 0.0, 0.0)
+        episode.drift = [kept * old + size * new for old, size, new in zip(episode.drift, sizes, drift)]
+        episode.noise_left -= noisy
         episode.steps += 1
         episode.moves += moves
         x, z, heading = (float(part) for part in episode.drift)
