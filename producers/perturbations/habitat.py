@@ -4,8 +4,9 @@
 
 It goes inside of `watch`, so that planning is timed and actions are reported as the agent meant them. Each episode's
 header then carries stress, perturbation, attack and magnitude, each step's feedback says what acted on it, the first
-time as the onset, and the end says how much there really was. For a vector, disturb each environment where it is made.
-It imports nothing of Habitat.
+time as the onset, and the end says how much there really was: of what had nothing to act on (noise without a sensor for
+it, a goal without a place to go) nothing is said. For a vector, disturb each environment where it is made. Of several
+agents one is disturbed, and the others act and see as they would. It imports nothing of Habitat.
 
 What is disturbed is habitat-lab's navigation (a goal with a position, an agent that is a pose) or a bare simulator. An
 instruction is reworded where an episode has one, in its text alone: an agent that reads `instruction_tokens` is told
@@ -22,10 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from springback.producers.habitat.metrics import DISTANCE_KEYS
-from springback.producers.habitat.proxy import NOTE_KEY, HabitatProxy
+from springback.producers.habitat.proxy import NOTE_KEY, HabitatProxy, own_action, own_observations
 from springback.producers.habitat.reporter import task_id
 from springback.producers.habitat.signals import action_word
 from springback.producers.habitat.world import core_env, geodesic_m, snapped
@@ -34,19 +33,21 @@ from springback.producers.perturbations.navigation import (
     DisturbanceName,
     NavigationDice,
     StepDisturbance,
-    drifted,
 )
 from springback.producers.perturbations.paraphrase import Paraphrase, paraphrase
-
-_POINT_GOALS = ("pointgoal_with_gps_compass", "pointgoal")
-_DRIFTING_SENSORS = ("gps", "compass", "depth", *_POINT_GOALS)
+from springback.producers.perturbations.sensor_noise import told_by_noisy_sensors
 
 TRIES = 10
 """Places that are tried for a goal that moves; where none can be reached it stays."""
 
 
 def disturbed(
-    env: Any, severity: float, *, seed: int = 0, kinds: Sequence[DisturbanceName] = DISTURBANCES
+    env: Any,
+    severity: float,
+    *,
+    seed: int = 0,
+    kinds: Sequence[DisturbanceName] = DISTURBANCES,
+    agent_id: int = 0,
 ) -> DisturbedEnv | DisturbedSimulator:
     """The environment, disturbed with this severity.
 
@@ -55,6 +56,7 @@ def disturbed(
         severity: in [0, 1]; 0 leaves everything as it is, and marks episodes as references.
         seed: the same seed, task and severity give the same disturbances.
         kinds: which disturbances there are; all of them by default.
+        agent_id: which of several agents is disturbed, by its number in the simulator.
 
     Raises:
         ValueError: the severity is outside [0, 1], or there is no such disturbance.
@@ -62,30 +64,32 @@ def disturbed(
     """
     dice = NavigationDice(severity, seed=seed, kinds=kinds)
     if hasattr(env, "pathfinder") and hasattr(env, "get_agent"):
-        return DisturbedSimulator(env, dice)
+        return DisturbedSimulator(env, dice, agent_id)
     core = env if hasattr(env, "get_metrics") and hasattr(env, "current_episode") else core_env(env)
     if core is None:
         message = f"cannot disturb a {type(env).__name__}: expected a habitat.Env, one behind Gym, or a simulator"
         raise TypeError(message)
-    return DisturbedEnv(env, core, dice)
+    return DisturbedEnv(env, core, dice, agent_id)
 
 
 class _Disturbed(HabitatProxy):
     """What disturbs has dice, and a note of what it does."""
 
-    _own = HabitatProxy._own | {"_dice", "_throw", "_acted", "_steps", "_told"}
+    _own = HabitatProxy._own | {"_dice", "_throw", "_acted", "_steps", "_told", "_agent_id"}
     _dice: NavigationDice
+    _agent_id: int
     _throw: StepDisturbance
     _acted: Counter[DisturbanceName]
     _told: Paraphrase | None
 
-    def __init__(self, watched: Any, dice: NavigationDice) -> None:
+    def __init__(self, watched: Any, dice: NavigationDice, agent_id: int = 0) -> None:
         super().__init__(watched)
         self._dice = dice
+        self._agent_id = agent_id
         self._start("")
 
     def perturbation_note(self) -> dict[str, Any]:
-        """The header's traits, the feedback of the last step, the magnitude up to it, and whether it moved the goal.
+        """Whose it is, the header's traits, the feedback of the last step, the magnitude so far, a move of the goal.
 
         The feedback says what acted on the step, with the first as the onset.
         """
@@ -93,6 +97,7 @@ class _Disturbed(HabitatProxy):
         acted = self._acted + Counter(self._throw.acting)
         reworded = None if self._told is None else self._told.share
         return {
+            "agent_id": self._agent_id,
             "traits": self._dice.traits(),
             "feedback": names and f"{'perturbed' if self._acted else 'onset'}: {names}",
             "realised_magnitude": self._dice.realised(acted, self._steps, reworded),
@@ -107,7 +112,7 @@ class _Disturbed(HabitatProxy):
     def _next(self) -> StepDisturbance:
         self._acted.update(self._throw.acting)
         self._throw = self._dice.throw()
-        if self._told is not None and not self._steps:
+        if self._told is not None and self._told.share > 0.0 and not self._steps:
             self._throw = replace(self._throw, acting=(*self._throw.acting, "paraphrase"))
         self._steps += 1
         return self._throw
@@ -117,12 +122,23 @@ class _Disturbed(HabitatProxy):
         self._throw = replace(self._throw, acting=tuple(acting for acting in self._throw.acting if acting != name))
 
     def _noisy(self, observations: Any) -> Any:
+        """The observations, with those of the agent as its noisy sensors tell them."""
         if "sensor_noise" not in self._throw.acting:
             return observations
-        if isinstance(observations, Mapping) and any(name in observations for name in _DRIFTING_SENSORS):
-            return _drifting(observations, self._throw, self._dice)
-        self._did_not("sensor_noise")
-        return observations
+        own, number = own_observations(observations, self._agent_id), self._agent_id
+        told = told_by_noisy_sensors(own, self._throw, self._dice, self._is_polar) if isinstance(own, Mapping) else {}
+        if not told:
+            self._did_not("sensor_noise")
+            return observations
+        if own is observations:
+            return {**observations, **told}
+        if number in observations:
+            return {**observations, number: {**own, **told}}
+        return {**observations, **{f"agent_{number}_{name}": value for name, value in told.items()}}
+
+    def _is_polar(self, name: str) -> bool:
+        """Whether a point goal sensor tells distance and bearing, in place of coordinates."""
+        return True
 
 
 class DisturbedEnv(_Disturbed):
@@ -135,8 +151,8 @@ class DisturbedEnv(_Disturbed):
 
     _own = _Disturbed._own | {"_core", "_observations", "_goals", "_instruction", "_parts"}
 
-    def __init__(self, watched: Any, core: Any, dice: NavigationDice) -> None:
-        super().__init__(watched, dice)
+    def __init__(self, watched: Any, core: Any, dice: NavigationDice, agent_id: int = 0) -> None:
+        super().__init__(watched, dice, agent_id)
         self._instruction: tuple[Any, Any] | None = None
         self._core = core
         self._observations: Any = {}
@@ -148,7 +164,7 @@ class DisturbedEnv(_Disturbed):
         self._put_back()
         result = self._watched.reset(*args, **kwargs)
         episode = self._core.current_episode
-        self._start(task_id(episode.scene_id, episode.episode_id))
+        self._start(task_id(episode.scene_id, episode.episode_id, getattr(episode, "scene_dataset_config", None) or ""))
         self._reword(episode)
         with_info = isinstance(result, tuple)
         self._observations = self._reworded(result[0] if with_info else result)
@@ -158,19 +174,24 @@ class DisturbedEnv(_Disturbed):
         """Takes a step, disturbed."""
         core = self._core
         throw = self._next()
+        number = self._agent_id
         if throw.kick_deg:
-            state = core.sim.get_agent_state()
-            core.sim.set_agent_state(state.position, turned(state.rotation, throw.kick_deg), reset_sensors=False)
+            state = core.sim.get_agent_state(number)
+            heading = turned(state.rotation, throw.kick_deg)
+            core.sim.set_agent_state(state.position, heading, number, reset_sensors=False)
         if throw.goal_moves and not self._move_goal():
             self._did_not("goal_move")
         gym_style = self._watched is not core
-        carried_out = action_word(action, core.task.get_action_name).mode == "stop" or (gym_style and not self._parts)
-        if throw.dropped and carried_out:
+        own = own_action(action, number)
+        spared = own is None or action_word(own, core.task.get_action_name).mode == "stop"
+        spared = spared or (gym_style and not self._parts)
+        others = _of_others(action, number)
+        if throw.dropped and spared:
             self._did_not("action_drop")
-        if throw.dropped and not carried_out:
+        if throw.dropped and not spared and others is None:
             result = self._drop(action, gym_style)
         else:
-            result = self._watched.step(action, **kwargs)
+            result = self._watched.step(others if throw.dropped and not spared else action, **kwargs)
             self._parts = len(result)
         self._observations = result[0] if gym_style else result
         observations = self._noisy(self._observations)
@@ -201,7 +222,7 @@ class DisturbedEnv(_Disturbed):
         if any(getattr(measure, "_distance_to", None) == "VIEW_POINTS" for measure in distances):
             return False  # what is measured is the way to places from where the goal is seen: they would stay
         sim = self._core.sim
-        here = sim.get_agent_state().position
+        here = sim.get_agent_state(self._agent_id).position
         old = [float(part) for part in episode.goals[0].position]
         place = place_near(old, self._dice, sim, here)
         if place is None:
@@ -217,6 +238,12 @@ class DisturbedEnv(_Disturbed):
                 # It would tell the way to the old goal until the agent moves, and success with it.
                 measure._previous_position = None
         return True
+
+    def _is_polar(self, name: str) -> bool:
+        sensors = getattr(getattr(self._core.task, "sensor_suite", None), "sensors", {})
+        names = (name, f"agent_{self._agent_id}_{name}")
+        formats = [getattr(sensors[known], "_goal_format", "POLAR") for known in names if known in sensors]
+        return "CARTESIAN" not in formats
 
     def _put_back(self) -> None:
         if self._goals is not None:
@@ -268,25 +295,33 @@ class DisturbedSimulator(_Disturbed):
         return goals if place is None else [place]
 
     def step(self, action: Any, dt: float = 1.0 / 60.0) -> Any:
-        """Takes a step of the default agent, disturbed."""
-        sim = self._watched
+        """Takes a step, disturbed. An action that is no mapping from agents to actions is agent 0's."""
+        sim, number = self._watched, self._agent_id
         throw = self._next()
         if throw.kick_deg:
-            agent = sim.get_agent(0)
+            agent = sim.get_agent(number)
             state = agent.get_state()
             state.rotation = turned(state.rotation, throw.kick_deg)
             agent.set_state(state, reset_sensors=False)
-        if throw.dropped:
+        many = isinstance(action, Mapping)
+        if throw.dropped and number not in (action if many else (0,)):
+            self._did_not("action_drop")
+        if "action_drop" not in self._throw.acting:
+            return self._noisy(sim.step(action, dt))
+        others = {other: given for other, given in action.items() if other != number} if many else {}
+        seen = dict(sim.step(others, dt)) if others else {}
+        if not others:
             sim.step_physics(dt)
-            return self._noisy({**sim.get_sensor_observations(), "collided": False})
-        return self._noisy(sim.step(action, dt))
+        own = {**(sim.get_sensor_observations(number) if number else sim.get_sensor_observations()), "collided": False}
+        return self._noisy({**seen, number: own} if many else own)
 
 
 def turned(rotation: Any, degrees: float) -> list[float]:
-    """The rotation, turned to the left about the vertical: x, y, z and w, as Habitat takes them."""
+    """The rotation, turned to the left about the vertical: x, y, z and w, as Habitat takes them, of length 1."""
     half = math.radians(degrees) / 2
-    c, s = math.cos(half), math.sin(half)
     x, y, z, w = (float(getattr(rotation, part)) for part in "xyzw")
+    length = math.hypot(x, y, z, w)
+    c, s = math.cos(half) / length, math.sin(half) / length
     return [c * x + s * z, c * y + s * w, c * z - s * x, c * w - s * y]
 
 
@@ -300,18 +335,18 @@ def place_near(old: Sequence[float], dice: NavigationDice, sim: Any, here: Seque
     return None
 
 
-def _drifting(observations: Mapping[str, Any], throw: StepDisturbance, dice: NavigationDice) -> dict[str, Any]:
-    """The observations as sensors tell them whose pose has drifted and whose depth is noisy."""
-    seen = dict(observations)
-    if "gps" in seen:
-        seen["gps"] = seen["gps"] + np.asarray(throw.drift_m, dtype=seen["gps"].dtype)
-    if "compass" in seen:
-        seen["compass"] = seen["compass"] + np.asarray(math.radians(throw.drift_deg), dtype=seen["compass"].dtype)
-    for name in _POINT_GOALS:
-        if name in seen and len(seen[name]) == 2:
-            rho, phi = drifted(float(seen[name][0]), float(seen[name][1]), throw.drift_m, throw.drift_deg)
-            seen[name] = np.array([rho, phi], dtype=seen[name].dtype)
-    if "depth" in seen:
-        noise = dice.places.standard_normal(np.shape(seen["depth"]), dtype=np.float32)
-        seen["depth"] = seen["depth"] * (1.0 + dice.at.depth_noise * noise)
-    return seen
+def _of_others(action: Any, agent_id: int) -> Any:
+    """An action of habitat-lab's without what this agent does; None where no other agent does anything.
+
+    >>> both = {"action": ("agent_0_pick", "agent_1_base_velocity"), "action_args": {"agent_1_base_vel": [1.0, 0.0]}}
+    >>> _of_others(both, 1), _of_others("turn_left", 0)
+    ({'action': ('agent_0_pick',), 'action_args': {}}, None)
+    """
+    if not isinstance(action, Mapping) or not isinstance(action.get("action"), (tuple, list)):
+        return None
+    own = f"agent_{agent_id}_"
+    names = tuple(name for name in action["action"] if not str(name).startswith(own))
+    args = {name: value for name, value in (action.get("action_args") or {}).items() if not str(name).startswith(own)}
+    if not names or len(names) == len(action["action"]):
+        return None
+    return {**action, "action": names, "action_args": args}

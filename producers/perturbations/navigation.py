@@ -1,8 +1,8 @@
 """What a severity from 0 to 1 does to a navigating robot, and the seeded dice that say when; without a simulator.
 
-The probabilities and sizes are those of our recorded Habitat runs, but for the spells of noise, in which we never
-recorded any. They rise in proportion to the severity, and each kind has dice of its own that are thrown once a step. So of two runs of one task, the harsher has all the drops and
-kicks of the milder at the same steps, and more; and its sensors are noisy whenever those of the milder are.
+The probabilities and sizes are those of our recorded Habitat runs; there the sensors were noisy all the time, and here
+in spells. They rise in proportion to the severity, and each kind has dice of its own that are thrown once a step. So of
+two runs of one task, the harsher has all the drops, kicks and spells of the milder at the same steps, and more.
 
 >>> dice = NavigationDice(1.0, seed=3)
 >>> dice.begin("house_a/12")
@@ -13,7 +13,6 @@ kicks of the milder at the same steps, and more; and its sensors are noisy whene
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -236,14 +235,3 @@ class NavigationDice:
             drift_deg=heading,
             acting=tuple(name for name, acts in acting if acts),
         )
-
-
-def drifted(rho: float, phi: float, drift_m: tuple[float, float], drift_deg: float) -> tuple[float, float]:
-    """Where a goal at distance `rho` and bearing `phi`, rad, seems to be to an agent whose pose has drifted.
-
-    >>> drifted(2.0, 0.0, (0.5, 0.0), 0.0)
-    (1.5, 0.0)
-    """
-    seen = complex(rho * math.cos(phi) - drift_m[0], rho * math.sin(phi) - drift_m[1])
-    bearing = math.atan2(seen.imag, seen.real) - math.radians(drift_deg)
-    return abs(seen), math.remainder(bearing, 2 * math.pi)

@@ -340,7 +340,7 @@ class StrictEnv:
         self.stopped = name == "stop"
         names = name if isinstance(name, tuple) else (name,)
         own = {int(part[6]): part[8:] if part.startswith("agent_") else part for part in map(_numbered, names)}
-        seen = self.sim.step(None if self.stopped else own if len(own) > 1 else own[0])
+        seen = self.sim.step(None if self.stopped else own[0] if set(own) == {0} else own)
         self._steps += 1
         self.task.is_episode_active = not self.stopped
         self.task.measurements.update_measures(episode=self.current_episode, action=action, task=self.task)

@@ -128,12 +128,13 @@ def test_a_kick_turns_about_the_vertical(degrees: float) -> None:
 
 
 def test_behind_gym_the_info_tells_of_it(lab_traces: list[Trace]) -> None:
-    env: Any = disturbed(FakeRLEnv(lab_traces), 0.5, kinds=["sensor_noise"])
+    env: Any = disturbed(FakeRLEnv(lab_traces), 1.0, kinds=["sensor_noise"], seed=4)
     env.reset()
-    *_, done, info = env.step(lab_traces[0][0]["action"])
-    assert not done
-    assert info["springback"]["feedback"] == "onset: sensor_noise"
-    assert info["springback"]["traits"]["stress"] == 0.5
+    notes = [env.step(row["action"])[-1]["springback"] for row in lab_traces[0]]
+    told = [note["feedback"] for note in notes if note["feedback"]]
+    assert told[0] == "onset: sensor_noise"
+    assert set(told[1:]) == {"perturbed: sensor_noise"}
+    assert notes[0]["traits"]["stress"] == 1.0
 
 
 def test_the_distance_is_that_to_the_goal_where_it_is_now() -> None:
@@ -188,11 +189,18 @@ def test_sensors_tell_the_pose_that_has_drifted() -> None:
         assert seen["compass"] == pytest.approx(0.5 + math.radians(throw.drift_deg))
 
 
+def noisy(env: Any) -> Any:
+    """The first observation in a spell of noise."""
+    while not (seen := env.step("turn_left")) or not env.perturbation_note()["feedback"]:
+        assert not env.episode_over
+    return seen
+
+
 def test_sensors_drift_and_the_world_does_not() -> None:
     core = LiveEnv()
     env: Any = disturbed(core, 1.0, kinds=["sensor_noise"])
     env.reset()
-    seen = env.step("turn_left")
+    seen = noisy(env)
     true = core._seen({})
     assert not np.allclose(seen["pointgoal_with_gps_compass"], true["pointgoal_with_gps_compass"], atol=1e-6)
     assert seen["pointgoal_with_gps_compass"].dtype == np.float32
@@ -221,13 +229,13 @@ def test_a_bare_simulator_is_disturbed_and_its_loop_takes_the_moved_goal() -> No
             loop.step("move_forward")
         loop.end_episode("timeout")
     rows = [row for _, row in rows_of(publisher.frames)]
-    acting = {name for row in rows for name in row["feedback"].partition(": ")[2].split(", ")}
+    acting = {name for row in rows if row["feedback"] for name in row["feedback"].partition(": ")[2].split(", ")}
     assert acting == set(DISTURBANCES) - {"paraphrase"}  # a bare simulator has no instructions
     (end,) = ends_of(publisher.frames).values()
     assert end.realised_magnitude is not None
     header = publisher.frames[0].episodes[0]
     assert (header.perturbation, header.perturbation_name, header.attack) == ("mixed", "mixed", "mixed")
-    assert rows[0]["feedback"].startswith("onset: ")
+    assert next(row["feedback"] for row in rows if row["feedback"]).startswith("onset: ")
     assert all((row["travel"] == 0.0) is ("action_drop" in row["feedback"]) for row in rows)
     assert loop.goals != [[3.0, 0.0, -4.0]]
     assert publisher.frames[0].episodes[0].stress == 1.0
@@ -250,7 +258,8 @@ def ended(env: Any, emitter: StepEmitter, publisher: MemoryPublisher) -> Any:
         ("action_drop", lambda hits, steps: hits / steps / 0.18),
         ("heading_kick", lambda hits, steps: hits / steps / 0.06),
         ("goal_move", lambda hits, steps: hits / 2),
-        ("sensor_noise", lambda hits, steps: 0.9),
+        # A spell begins at 2 % of the steps and lasts 40: in none are 0.98**40 = 44.6 % of them.
+        ("sensor_noise", lambda hits, steps: hits / steps / (1 - 0.98**40)),
     ],
 )
 def test_the_end_says_how_much_there_really_was(
@@ -313,6 +322,17 @@ def test_an_instruction_is_reworded_and_put_back(
     assert rows[:2] == ["onset: paraphrase", ""]
     env.close()
     assert core.current_episode.instruction is given
+
+
+def test_an_instruction_in_which_nothing_can_be_changed_is_not_told_as_reworded() -> None:
+    core = LiveEnv()
+    core.current_episode.instruction = "."
+    env: Any = disturbed(core, 0.9, kinds=["paraphrase"])
+    env.reset()
+    env.step("turn_left")
+    assert core.current_episode.instruction == "."
+    note = env.perturbation_note()
+    assert (note["feedback"], note["realised_magnitude"]) == ("", 0.0)
 
 
 def test_an_episode_without_an_instruction_is_not_reworded(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
