@@ -4,10 +4,14 @@ The commands themselves are in `deploy/commands/`. Whatever they need is importe
 `springback --help` is quick, and an install that lacks an extra says which one to add.
 """
 
+import contextlib
 import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Final
 
 from springback.producers.errors import EXTRA_OF_PACKAGE
@@ -17,6 +21,9 @@ DEBUG_VARIABLE: Final = "SPRINGBACK_DEBUG"
 _FAILED: Final = 1
 _BAD_INPUT: Final = 2
 _INTERRUPTED: Final = 130
+
+SERVICES: Final = frozenset({"annotate", "bridge", "export", "gateway", "judge", "live", "up", "worker"})
+"""The commands that run until they are told to end: that they are is no failure, however early it comes."""
 
 _KAFKA_ERRORS: Final = frozenset({"kafka.errors", "aiokafka.errors"})
 
@@ -28,19 +35,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: what follows the command's name on the command line; that of this process if None.
 
     Returns:
-        0 when all went well, 1 for a finding or a failed run, 2 for wrong usage or bad input, 130 after Ctrl-C.
+        0 when all went well, 1 for a finding or a failed run, 2 for wrong usage or bad input, 130 after Ctrl-C; a
+        service ends with 0 after Ctrl-C and SIGTERM.
 
     Raises:
         Exception: a fault of springback's own, or any error at all while `SPRINGBACK_DEBUG` is set, with its traceback.
     """
+    given = sys.argv[1:] if arguments is None else arguments
+    service = bool(given) and given[0] in SERVICES
     try:
-        from springback.deploy.command_app import build_app
+        with _ended_by_sigterm() if service else contextlib.nullcontext():
+            from springback.deploy.command_app import build_app
 
-        build_app()(args=arguments, prog_name="springback")
+            build_app()(args=arguments, prog_name="springback")
     except SystemExit as end:
+        if service and end.code == _INTERRUPTED:
+            return 0  # typer's own word for Ctrl-C
         return end.code if isinstance(end.code, int) else _FAILED if end.code else 0
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return 0 if service else _INTERRUPTED  # before typer was there
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
@@ -51,6 +64,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"springback: {line}", file=sys.stderr)
         return code
     return 0
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Leaves the block by SystemExit(0) at SIGTERM, for as long as the command has not taken the signal for itself.
+
+    A service does so once it runs; what it imports before takes a second or two, in which the signal would kill it.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield  # somebody else has decided what the signal does
+        return
+
+    def leave(_: int, __: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not break off what is being closed
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def explain(error: Exception) -> tuple[str, int] | None:

@@ -46,7 +46,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         value_model: what values states: a value network (a file of `springback fit-value`), the name of a third
             party's model, or `anchor`, the mean return by anchor; empty for the latter. All workers of one application
             must agree.
-        data_directory: where Faust keeps its own files; empty for a temporary one.
+        data_directory: has no effect: a worker keeps no files. It is read so that older settings go on to work.
         health_host: where the health endpoint and the metrics page listen.
         health_port: their port, another one for each worker of a machine; 0 takes a free one.
         judged: whether the steps are read as `springback judge` passes them on, instead of as they come; its state is

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 import logging
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -32,12 +31,22 @@ _STOP_TIMEOUT_S = 20.0
 _log = logging.getLogger(__name__)
 
 
-def create_app(settings: WorkerSettings, data_directory: str) -> faust.App:
+class WorkerApp(faust.App):
+    """Faust's application, but for the directories that it makes and, with its state in memory, never writes to.
+
+    A worker that is killed would leave them behind.
+    """
+
+    def _create_directories(self) -> None:
+        pass
+
+
+def create_app(settings: WorkerSettings) -> faust.App:
     """The Faust application, without stages yet.
 
     State is kept in memory and in changelogs. Faust's web server is never started: it would listen on every interface.
     """
-    app = faust.App(
+    app = WorkerApp(
         settings.group,
         broker=[f"kafka://{address.strip()}" for address in settings.kafka.bootstrap.split(",")],
         broker_credentials=_credentials(settings.kafka),
@@ -57,7 +66,6 @@ def create_app(settings: WorkerSettings, data_directory: str) -> faust.App:
         topic_replication_factor=settings.replication,
         topic_disable_leader=True,
         table_standby_replicas=settings.standby_replicas,
-        datadir=data_directory,
         web_enabled=False,
         autodiscover=False,
     )
@@ -95,12 +103,9 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
         )
     )
     async with contextlib.AsyncExitStack() as opened:
-        data_directory = settings.data_directory or opened.enter_context(
-            tempfile.TemporaryDirectory(prefix="springback-worker-")
-        )
         if not await run_until(stop, _declare_until_answered(settings)):
             return
-        app = create_app(settings, data_directory)
+        app = create_app(settings)
         failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def fail(error: BaseException) -> None:

@@ -7,7 +7,6 @@ it says how far it is at an endpoint of the same kind. Started as a program, wit
 import asyncio
 import signal
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,28 +29,27 @@ async def forward_steps(settings: WorkerSettings, ready_file: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     source, target = topic_name(STEPS, settings.prefix), topic_name(STEPS, FORWARDED + settings.prefix)
     forwarded = 0
-    with tempfile.TemporaryDirectory() as data_directory:
-        app = create_app(settings, data_directory)
-        topic = app.topic(
-            source, key_serializer="raw", value_serializer="raw", partitions=settings.partitions, allow_empty=True
-        )
+    app = create_app(settings)
+    topic = app.topic(
+        source, key_serializer="raw", value_serializer="raw", partitions=settings.partitions, allow_empty=True
+    )
 
-        async def forward(stream: Any) -> None:
-            nonlocal forwarded
-            async for events in stream.noack_take(settings.batch_max, within=settings.batch_within_s):
-                sent = [await app.producer.send(target, event.key, event.value, None, None, []) for event in events]
-                for acknowledgement in sent:
-                    await acknowledgement
-                for event in events:
-                    await stream.ack(event)
-                forwarded += len(events)
+    async def forward(stream: Any) -> None:
+        nonlocal forwarded
+        async for events in stream.noack_take(settings.batch_max, within=settings.batch_within_s):
+            sent = [await app.producer.send(target, event.key, event.value, None, None, []) for event in events]
+            for acknowledgement in sent:
+                await acknowledgement
+            for event in events:
+                await stream.ack(event)
+            forwarded += len(events)
 
-        app.agent(topic, name=STAGE, concurrency=1)(forward)
-        async with health_endpoint("127.0.0.1", 0, lambda: {"stages": {STAGE: {"events": forwarded}}}) as address:
-            await app.start()
-            ready_file.write_bytes(msgspec.json.encode({"health": address}))
-            await stop.wait()
-            await app.stop()
+    app.agent(topic, name=STAGE, concurrency=1)(forward)
+    async with health_endpoint("127.0.0.1", 0, lambda: {"stages": {STAGE: {"events": forwarded}}}) as address:
+        await app.start()
+        ready_file.write_bytes(msgspec.json.encode({"health": address}))
+        await stop.wait()
+        await app.stop()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """A worker that cannot go on says why and ends with an error; it never idles silently."""
 
 import asyncio
+import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aiokafka  # type: ignore[import-untyped]
@@ -61,3 +63,14 @@ def test_not_ready_within_the_bound_is_an_error() -> None:
     now = 111.0
     with pytest.raises(RecoveryTimeoutError, match=r"11 s, at most 10 s .* partitions, baselines"):
         readiness.check()
+
+
+@pytest.mark.broker
+def test_a_worker_that_is_killed_leaves_no_files_behind(embedded_stream: "Stream", tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    embedded_stream.environment["TMPDIR"] = str(temporary)
+    worker = embedded_stream.start()
+    worker.wait_until_ready()
+    worker.end(signal.SIGKILL)
+    assert list(temporary.iterdir()) == []
