@@ -37,6 +37,14 @@ class BaselineImportError(StreamError):
     """A baseline's file cannot be read, or no worker took the baseline up in time."""
 
 
+class StateFullError(StreamError):
+    """A state would be larger than its changelog takes; the event that makes it so is refused."""
+
+
+class TooCostlyError(StreamError):
+    """A message takes longer than the time that a worker has before its partitions are given to another."""
+
+
 class TransientBrokerError(StreamError):
     """The broker did not do what was asked, but may do it later."""
 

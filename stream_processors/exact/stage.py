@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from springback.stream_processors.errors import TransientBrokerError
+from springback.stream_processors.errors import StateFullError, TooCostlyError, TransientBrokerError
 from springback.stream_processors.exact.port import Arrival, Output, StageEvent, StagePort, StageReducer
 from springback.stream_processors.exact.state import Bucket, PartitionState, StageState, StateTable
 from springback.stream_processors.exact.watches import AheadWatch, HoleWatch, PartitionClock, StageCounts
@@ -21,6 +21,14 @@ S = TypeVar("S")
 R = TypeVar("R")
 _SESSION_SHARE = 0.8
 """A batch may take this share of the session timeout: beyond it the partitions may be another worker's."""
+SLICE_BYTES = 512 * 1024
+"""Messages are applied in slices of about so many bytes: between two, the group's heartbeats have their turn."""
+_BATCH_SHARE = 0.25
+"""A batch that has taken this share of its time is not gone on with: what is left of it is the next."""
+_MOST_OUTPUTS = 8192
+"""Nor is one with so many outputs, since they take time to send."""
+TRIES = 3
+"""A message that alone takes too long is passed over after so many times, and goes whole to the dead letters."""
 _log = logging.getLogger(__name__)
 
 
@@ -34,6 +42,8 @@ class StageBatch(Generic[S]):
         work: the events to apply, with the live states that they go to.
         moved: the partitions whose position is to be written.
         outputs: what is to be sent.
+        applied: how many of the events have been applied.
+        applying_s: how long applying the events has taken.
         encoded: the buckets to be written, with their states as the reducer encodes them.
     """
 
@@ -44,6 +54,8 @@ class StageBatch(Generic[S]):
         self.work: list[tuple[StageEvent, PartitionState[S], Bucket[S]]] = []
         self.moved: dict[int, PartitionState[S]] = {}
         self.outputs: list[Output] = []
+        self.applied = 0
+        self.applying_s = 0.0
         self.encoded: dict[tuple[int, int], tuple[PartitionState[S], Bucket[S], bytes]] = {}
 
     def changed(self, partition: PartitionState[S], bucket: Bucket[S], encoded: bytes) -> None:
@@ -93,6 +105,7 @@ class ExactStage(Generic[S]):
         self._lock = asyncio.Lock()
         self._generation: int | None = None
         self._epoch = 0
+        self._tries: dict[tuple[int, int], int] = {}
         self._holes = HoleWatch(name, port, self.counts, clock)
         self._times = PartitionClock()
         self._ahead = AheadWatch(name, port)
@@ -120,9 +133,9 @@ class ExactStage(Generic[S]):
             handled: list[int] = []
             start = 0
             while start < len(arrivals):
-                chunk = arrivals[start : start + self._limit]
-                handled += [start + i for i in await self._guarded(self._process(chunk))]
-                start += len(chunk)
+                looked_at, taken = await self._guarded(self._process(arrivals[start : start + self._limit]))
+                handled += [start + i for i in taken]
+                start += looked_at
             return handled
 
     async def tick(self) -> None:
@@ -164,19 +177,30 @@ class ExactStage(Generic[S]):
             self._generation = self._port.generation()
         return StageBatch(self._epoch, self._clock())
 
-    async def _process(self, arrivals: Sequence[Arrival]) -> list[int]:
+    async def _process(self, arrivals: Sequence[Arrival]) -> tuple[int, list[int]]:
+        """Takes in the first of the messages: how many were looked at, and which of those may be acknowledged."""
         batch = self._begin()
         if batch is None:
-            return []
+            return len(arrivals), []
+        waiting = 0
         for index, arrival in enumerate(arrivals):
             if arrival.generation != self._generation:
                 self.counts.left_over += 1
             elif await self._take(batch, arrival.event):
                 batch.handled.append(index)
+                waiting += len(arrival.event.value)
             if batch.epoch != self._epoch:
-                return []
+                return len(arrivals), []
+            if waiting >= SLICE_BYTES:
+                waiting = 0
+                self._apply(batch)
+                await asyncio.sleep(0)
+                if batch.epoch != self._epoch:
+                    return len(arrivals), []
+                if batch.applying_s > _BATCH_SHARE * self._patience_s or len(batch.outputs) > _MOST_OUTPUTS:
+                    return index + 1, batch.handled if await self._finish(batch) else []
         self._apply(batch)
-        return batch.handled if await self._finish(batch) else []
+        return len(arrivals), batch.handled if await self._finish(batch) else []
 
     async def _take(self, batch: StageBatch[S], event: StageEvent) -> bool:
         partition = self._state.partition(event.partition)
@@ -199,16 +223,35 @@ class ExactStage(Generic[S]):
         return True
 
     def _apply(self, batch: StageBatch[S]) -> None:
-        if not batch.work:
+        """Applies what has been taken since the last slice."""
+        work = batch.work[batch.applied :]
+        if not work:
             return
+        began, batch.applied = self._clock(), len(batch.work)
         try:
-            batch.outputs = self._reducer.apply([e for e, _, _ in batch.work], [b.state for _, _, b in batch.work])
-            for _, partition, bucket in batch.work:
-                if (partition.number, bucket.number) not in batch.encoded:
-                    batch.changed(partition, bucket, self._reducer.encode(bucket.state))
-        except Exception:
-            _log.exception("batch_failed stage=%s events=%d retry=one_by_one", self.name, len(batch.work))
+            if self._tries and any(self._given_up(event) for event, _, _ in work):
+                raise TooCostlyError
+            batch.outputs += self._reduce(work)
+            for partition, bucket in {id(bucket): (partition, bucket) for _, partition, bucket in work}.values():
+                batch.changed(partition, bucket, self._encoded(bucket))
+        except Exception as error:
+            if not isinstance(error, TooCostlyError | StateFullError):
+                _log.exception("batch_failed stage=%s events=%d retry=one_by_one", self.name, len(batch.work))
             self._apply_one_by_one(batch)
+        batch.applying_s += self._clock() - began
+        if batch.applying_s > self._patience_s and len(batch.work) == 1:
+            event = batch.work[0][0]
+            place = event.partition, event.offset
+            self._tries[place] = self._tries.get(place, 0) + 1
+
+    def _reduce(self, work: Sequence[tuple[StageEvent, PartitionState[S], Bucket[S]]]) -> list[Output]:
+        return self._reducer.apply([event for event, _, _ in work], [bucket.state for _, _, bucket in work])
+
+    def _encoded(self, bucket: Bucket[S]) -> bytes:
+        return self._state.check_size(bucket, self._reducer.encode(bucket.state))
+
+    def _given_up(self, event: StageEvent) -> bool:
+        return self._tries.get((event.partition, event.offset), 0) >= TRIES
 
     def _apply_one_by_one(self, batch: StageBatch[S]) -> None:
         batch.outputs = []
@@ -217,30 +260,45 @@ class ExactStage(Generic[S]):
             batch.changed(partition, bucket, self._reducer.encode(bucket.state))
         for event, partition, bucket in batch.work:
             try:
-                outputs = self._reducer.apply([event], [bucket.state])
-                batch.changed(partition, bucket, self._reducer.encode(bucket.state))
+                self._check_tries(event)
+                outputs = self._reduce([(event, partition, bucket)])
+                batch.changed(partition, bucket, self._encoded(bucket))
             except Exception as error:
                 place = (self.name, event.partition, event.offset)
-                _log.exception("event_rejected stage=%s partition=%d offset=%d", *place)
-                self.counts.rejected += 1
+                if isinstance(error, TooCostlyError | StateFullError):
+                    _log.error("event_refused stage=%s partition=%d offset=%d reason=%s", *place, error)
+                else:
+                    _log.exception("event_rejected stage=%s partition=%d offset=%d", *place)
+                self.counts.refused(error)
                 bucket.state = self._reducer.decode(batch.encoded[partition.number, bucket.number][2])
                 outputs = self._reducer.reject(event, error)
             batch.outputs += outputs
+
+    def _check_tries(self, event: StageEvent) -> None:
+        if self._given_up(event):
+            message = (
+                f"{len(event.value)} bytes took longer than {self._patience_s:.1f} s to apply, {TRIES} times: send "
+                "smaller messages, or give the workers a longer session_timeout_s"
+            )
+            raise TooCostlyError(message)
 
     async def _finish(self, batch: StageBatch[S]) -> bool:
         """Sends, checks and writes, and says whether the batch counts."""
         if not batch.moved:
             return True
         try:
-            await self._port.send(batch.outputs)
+            # What alone takes too long comes again: its outputs are not sent each time.
+            if not self._late(batch):
+                await self._port.send(batch.outputs)
         except TransientBrokerError as error:
             _log.warning("outputs_not_taken stage=%s error=%s", self.name, error)
             await self._abandon(batch)
             return False
-        late = self._clock() - batch.started > self._patience_s
+        late = self._late(batch)
         if late or not self._current(batch):
             # Late: a process that was paused. But should the batch be too much for the time, the next is smaller.
-            self._limit = max(1, self._limit // 2) if late else self._limit
+            if late:
+                self._limit = 1 if batch.applying_s > self._patience_s else max(1, self._limit // 2)
             await self._abandon(batch)
             return False
         for partition, bucket, encoded in batch.encoded.values():
@@ -252,7 +310,12 @@ class ExactStage(Generic[S]):
             return False
         self.counts.processed(((partition.number, partition.wanted) for _, partition, _ in batch.work), self._clock())
         self._limit = min(self._batch_max, 2 * self._limit)
+        for event, _, _ in batch.work if self._tries else ():
+            self._tries.pop((event.partition, event.offset), None)
         return True
+
+    def _late(self, batch: StageBatch[S]) -> bool:
+        return self._clock() - batch.started > self._patience_s
 
     def _drop(self) -> None:
         self._epoch += 1
@@ -314,8 +377,8 @@ class ExactStage(Generic[S]):
             try:
                 outputs = self._reducer.tick(bucket.state, now_s)
                 if outputs is not None:
+                    batch.changed(partition, bucket, self._encoded(bucket))
                     batch.outputs += outputs
-                    batch.changed(partition, bucket, self._reducer.encode(bucket.state))
             except Exception:
                 _log.exception("tick_failed stage=%s partition=%d", self.name, partition.number)
                 self.counts.tick_failures += 1

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.errors import StateFormatError, StateFullError
 from springback.stream_processors.exact.port import StageReducer
 from springback.stream_processors.topics import LARGEST_RECORD_BYTES
 
@@ -301,18 +301,23 @@ class StageState(Generic[S]):
     def write_bucket(self, partition: PartitionState[S], bucket: Bucket[S], encoded: bytes) -> None:
         """Writes a bucket, given its state as the reducer encodes it.
 
-        Raises:
-            StateFormatError: the record would be larger than a changelog takes.
+        `check_size` must have been asked before.
         """
-        key = bucket_key(partition.number, bucket.number)
-        record = encode_bucket(bucket.applied, encoded)
-        if len(record) > _LARGEST_RECORD:
+        self._table.put(bucket_key(partition.number, bucket.number), encode_bucket(bucket.applied, encoded))
+
+    def check_size(self, bucket: Bucket[S], encoded: bytes) -> bytes:
+        """The bucket's state as the reducer encodes it, given that.
+
+        Raises:
+            StateFullError: its record would be larger than a changelog takes.
+        """
+        if len(encoded) > _LARGEST_RECORD and (size := len(encode_bucket(bucket.applied, encoded))) > _LARGEST_RECORD:
             message = (
-                f"State record {key!r} would be {len(record)} bytes, at most {_LARGEST_RECORD} fit a changelog. "
-                "Use more buckets or partitions, under another app_id."
+                f"the state of bucket {bucket.number} would be {size} bytes, a changelog takes {_LARGEST_RECORD}: "
+                "use more buckets or partitions, under another app_id, or lower the bounds on what a producer has"
             )
-            raise StateFormatError(message)
-        self._table.put(key, record)
+            raise StateFullError(message)
+        return encoded
 
     def write_position(self, partition: PartitionState[S]) -> None:
         """Writes how far the partition has been read. Its buckets must have been written before."""

@@ -16,7 +16,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from springback.stream_processors.errors import StateAheadError, TransientBrokerError
+from springback.stream_processors.errors import (
+    StateAheadError,
+    StateFullError,
+    TooCostlyError,
+    TransientBrokerError,
+)
 from springback.stream_processors.exact.port import StagePort
 
 RESEEK_S = 2.0
@@ -39,6 +44,8 @@ class StageCounts:
         holes: times that offsets were passed over because the broker confirmed that it has nothing at them.
         lost_offsets: the offsets in those holes: lost to retention, or transactions' markers.
         rejected: messages that the reducer failed on.
+        too_costly: messages that took too long time after time, and were passed over.
+        too_large: messages that would have made a state too large, and were passed over.
         tick_failures: buckets that a tick failed on.
         wanted: next offset wanted, by partition.
         ends: end of each partition, when last asked for.
@@ -54,6 +61,8 @@ class StageCounts:
     holes: int = 0
     lost_offsets: int = 0
     rejected: int = 0
+    too_costly: int = 0
+    too_large: int = 0
     tick_failures: int = 0
     wanted: dict[int, int] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
@@ -66,6 +75,15 @@ class StageCounts:
             self.events += 1
             self.wanted[partition] = offset
             self.processed_at[partition] = self.last_processed_at = now
+
+    def refused(self, error: Exception) -> None:
+        """Counts a message that is passed over for this error."""
+        if isinstance(error, TooCostlyError):
+            self.too_costly += 1
+        elif isinstance(error, StateFullError):
+            self.too_large += 1
+        else:
+            self.rejected += 1
 
     def passed_over(self, offsets: int) -> None:
         """Counts a hole of so many offsets that the broker has confirmed."""
@@ -94,6 +112,8 @@ class StageCounts:
             "holes": self.holes,
             "lost_offsets": self.lost_offsets,
             "rejected": self.rejected,
+            "too_costly": self.too_costly,
+            "too_large": self.too_large,
             "tick_failures": self.tick_failures,
             "partitions": {
                 str(partition): {

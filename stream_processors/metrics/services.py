@@ -123,6 +123,22 @@ WORKER_REJECTED_MESSAGES = MetricSpec(
     source="ours",
     labels=STAGE,
 )
+WORKER_COSTLY_MESSAGES = MetricSpec(
+    name="springback_worker_too_costly_messages_total",
+    kind="counter",
+    unit="messages",
+    help="Messages that alone took longer than the session allows, three times: they went whole to the dead letters.",
+    source="ours",
+    labels=STAGE,
+)
+WORKER_LARGE_STATES = MetricSpec(
+    name="springback_worker_state_full_messages_total",
+    kind="counter",
+    unit="messages",
+    help="Messages that would have made a record of the state too large: they went whole to the dead letters.",
+    source="ours",
+    labels=STAGE,
+)
 WORKER_TICK_FAILURES = MetricSpec(
     name="springback_worker_tick_failures_total",
     kind="counter",
@@ -182,6 +198,8 @@ WORKER_METRICS: tuple[MetricSpec, ...] = (
     WORKER_HOLES,
     WORKER_LOST_OFFSETS,
     WORKER_REJECTED_MESSAGES,
+    WORKER_COSTLY_MESSAGES,
+    WORKER_LARGE_STATES,
     WORKER_TICK_FAILURES,
     WORKER_REBALANCES,
     WORKER_OPEN_EPISODES,

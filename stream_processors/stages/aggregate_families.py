@@ -25,7 +25,7 @@ from springback.stream_processors.resilience.readings import (
     decode_reading,
     encode_reading,
 )
-from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, WRONG_KEY, dead_message
+from springback.stream_processors.stages.dead_letters import WRONG_KEY, dead_message, refused_message
 from springback.stream_processors.topics import FAMILIES
 
 AGGREGATE_SCHEMA_VERSION = 3
@@ -111,7 +111,7 @@ class AggregateFamilies:
 
     def reject(self, event: StageEvent, error: Exception) -> list[Output]:
         """An episode that the core fails on goes to the dead letters."""
-        return [dead_message(event, PROCESSING_ERROR, repr(error))]
+        return [refused_message(event, error)]
 
 
 class _GroupOfVersion1(msgspec.Struct, kw_only=True):

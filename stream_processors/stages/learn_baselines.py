@@ -20,7 +20,7 @@ from springback.stream_processors.resilience.baseline.stage_baseline import (
     EpisodeContribution,
     FamilyBaseline,
 )
-from springback.stream_processors.stages.dead_letters import PROCESSING_ERROR, WRONG_KEY, dead_message
+from springback.stream_processors.stages.dead_letters import WRONG_KEY, dead_message, refused_message
 from springback.stream_processors.topics import BASELINES
 
 LEARNER_SCHEMA_VERSION = 2
@@ -100,7 +100,7 @@ class LearnBaselines:
 
     def reject(self, event: StageEvent, error: Exception) -> list[Output]:
         """A contribution that cannot be merged goes to the dead letters."""
-        return [dead_message(event, PROCESSING_ERROR, repr(error))]
+        return [refused_message(event, error)]
 
     def _take(self, state: LearnerState, message: EpisodeContribution | BaselineReplacement) -> set[CellKey] | None:
         known = state.families.setdefault(message.family, FamilyBaseline())

@@ -25,11 +25,11 @@ from springback.stream_processors.resilience.tracking.tracker_state import (
 )
 from springback.stream_processors.stages.dead_letters import (
     MOST_FAULTS,
-    PROCESSING_ERROR,
     TOO_MANY_FAULTS,
     WRONG_KEY,
     dead_message,
     dead_row,
+    refused_message,
 )
 from springback.stream_processors.topics import CONTRIBUTIONS, STATUS, SUMMARIES, WINDOWS
 
@@ -107,7 +107,7 @@ class TrackSteps:
 
     def reject(self, event: StageEvent, error: Exception) -> list[Output]:
         """A frame that the core fails on goes whole to the dead letters."""
-        return [dead_message(event, PROCESSING_ERROR, repr(error))]
+        return [refused_message(event, error)]
 
 
 def _messages(found: TrackerOutputs) -> Iterator[Output]:

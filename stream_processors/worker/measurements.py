@@ -53,6 +53,8 @@ def _measure_stage(stage: ExactStage[Any], now: float) -> Iterator[Measurement]:
         (metrics.WORKER_HOLES, counts.holes),
         (metrics.WORKER_LOST_OFFSETS, counts.lost_offsets),
         (metrics.WORKER_REJECTED_MESSAGES, counts.rejected),
+        (metrics.WORKER_COSTLY_MESSAGES, counts.too_costly),
+        (metrics.WORKER_LARGE_STATES, counts.too_large),
         (metrics.WORKER_TICK_FAILURES, counts.tick_failures),
     ):
         yield Measurement(metric, count, label)
