@@ -1,18 +1,20 @@
 """The servers that tests share: started when first asked for, stopped after the last test."""
 
+from __future__ import annotations
+
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
-from springback.deploy.apache_kafka import ApacheKafka
-from springback.deploy.brokers import EmbeddedBroker
-from springback.deploy.errors import MissingToolError
+from tests.oldest_python import runs_here
 
 if TYPE_CHECKING:
+    from springback.deploy.apache_kafka import ApacheKafka
     from tests.deploy.monitoring.monitoring_stack import MonitoringStack
 
 # How long an example takes says nothing on a busy machine; no test is about it.
@@ -30,6 +32,8 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 @pytest.fixture(scope="session")
 def embedded_broker() -> Iterator[str]:
     """HOST:PORT of an embedded broker (Tansu); use topic and group names of your own."""
+    from springback.deploy.brokers import EmbeddedBroker
+
     with EmbeddedBroker() as broker:
         yield broker.address
 
@@ -43,6 +47,9 @@ def apache_kafka(kafka_process: ApacheKafka) -> str:
 @pytest.fixture(scope="session")
 def kafka_process() -> Iterator[ApacheKafka]:
     """The same Kafka, for tests that kill it: whoever does so starts it again."""
+    from springback.deploy.apache_kafka import ApacheKafka
+    from springback.deploy.errors import MissingToolError
+
     try:
         kafka = ApacheKafka()
     except MissingToolError as error:
@@ -54,7 +61,7 @@ def kafka_process() -> Iterator[ApacheKafka]:
 
 
 @pytest.fixture(scope="session")
-def monitoring(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[MonitoringStack]":
+def monitoring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitoringStack]:
     """Pipeline and fleet, with a Prometheus and an Alertmanager that watch them."""
     from tests.deploy.monitoring.monitoring_stack import monitoring_stack
     from tests.deploy.monitoring.monitoring_tools import needed_tool
@@ -63,6 +70,11 @@ def monitoring(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Monitoring
         needed_tool(program)
     with monitoring_stack(tmp_path_factory.mktemp("monitoring")) as running:
         yield running
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leaves out what an older Python cannot import; see `tests.oldest_python`."""
+    return True if collection_path.suffix == ".py" and not runs_here(collection_path) else None
 
 
 # Marks of tests that start something, and take long.

@@ -1,5 +1,7 @@
 """Makers of readings that tests share: what a test does not name is the same everywhere."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from msgspec.structs import replace

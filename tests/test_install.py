@@ -4,6 +4,8 @@ The environment holds springback from the archive alone. What springback needs i
 environment of the tests: that saves the download, and an editable springback there stays out of sight.
 """
 
+from __future__ import annotations
+
 import re
 import shutil
 import signal

@@ -54,6 +54,9 @@ _JSON_STARTS = frozenset(b"{[ \t\r\n\xef")
 _JSON_CELLS = {"integer": list[int], "number": list[Optional[float]], "text": list[Optional[str]]}
 _MSGPACK_CELLS = {"integer": Union[bytes, list[int]], "number": Union[bytes, list[Optional[float]]], "text": list[Any]}
 
+# Until msgspec 0.20, the newest for Python 3.9, a text that is not UTF-8 has an error of its own.
+_NOT_DECODED = (msgspec.MsgspecError, UnicodeDecodeError)
+
 _msgpack_encoder = msgspec.msgpack.Encoder()
 _json_encoder = msgspec.json.Encoder()
 
@@ -168,7 +171,7 @@ def decode_frame(data: bytes) -> StepFrame:
         raise UnreadableFrameError(reason="unknown_encoding", detail=message)
     try:
         return _clean_frame(decoder.decode(data))
-    except (msgspec.MsgspecError, RecursionError, OverflowError, _OddFrameError):
+    except (*_NOT_DECODED, RecursionError, OverflowError, _OddFrameError):
         return salvage_frame(document(data))
 
 
@@ -229,7 +232,7 @@ def _msgpack_document(data: bytes) -> object:
         return msgspec.msgpack.decode(data)
     except RecursionError as error:
         raise UnreadableFrameError(reason="too_deep", detail="nested too deeply to be a step frame") from error
-    except msgspec.MsgspecError as error:
+    except _NOT_DECODED as error:
         raise UnreadableFrameError(reason="not_msgpack", detail=f"{error}; expected a MessagePack map") from error
 
 

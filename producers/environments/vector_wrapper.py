@@ -61,14 +61,14 @@ except ImportError as error:
 
 # Gymnasium 1.1, the newest that Python 3.9 gets, has no generic one.
 if TYPE_CHECKING:
-    _VectorWrapper = gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]
+    AnyVectorWrapper = gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]
 else:
-    _VectorWrapper = gymnasium.vector.VectorWrapper
+    AnyVectorWrapper = gymnasium.vector.VectorWrapper
 
 log = logging.getLogger(__name__)
 
 
-class VectorWrapper(_VectorWrapper):
+class VectorWrapper(AnyVectorWrapper):
     """A vector wrapper that reports each step of each slot to an emitter and changes nothing of what the slots do.
 
     A slot is an agent with episodes of its own, which begin and end as those of `Wrapper`. Where the
@@ -117,13 +117,13 @@ class VectorWrapper(_VectorWrapper):
         **traits: Any,
     ) -> None:
         envs = as_vector(envs)
-        super().__init__(envs)
         slots = envs.num_envs
         names = [f"{emitter.producer}-{slot}" for slot in range(slots)]
         self._agents = [emitter.lend_agent(name, self) for name in names] if agents is None else list(agents)
         if len(set(self._agents)) != slots:
             message = f"{slots} slots need an agent each, all different; got {agents!r}"
             raise ValueError(message)
+        super().__init__(envs)  # from here on Gymnasium 1.1 closes the environments with a wrapper that is thrown away
         self._emitter = emitter
         self._hooks = SignalHooks() if hooks is None else hooks
         self._broken = broken

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -30,11 +29,6 @@ from springback.producers.gateway.request_bodies import (
     frames_in,
 )
 from springback.producers.http_server import Handler
-
-if sys.version_info >= (3, 11):
-    from asyncio import timeout
-else:
-    from async_timeout import timeout
 
 IN_A_THREAD_BYTES = 64 * 1024
 """A larger body is decoded in a thread, so that other requests need not wait for it."""
@@ -134,7 +128,7 @@ class GatewayApp:
         self._check_open()
         held = 0
         try:
-            async with timeout(self._options.body_timeout_s):
+            async with asyncio.timeout(self._options.body_timeout_s):
                 reader = self._reader(request)
                 async for piece in request.content.iter_any():
                     grown = reader.feed(piece)
@@ -148,7 +142,7 @@ class GatewayApp:
             raise RequestRefusedError(
                 400, "body_cut_off", "the connection was closed before the body had ended"
             ) from error
-        except asyncio.TimeoutError as error:
+        except TimeoutError as error:
             message = f"the body did not come within {self._options.body_timeout_s:g} s"
             raise RequestRefusedError(408, "body_too_slow", message) from error
         finally:

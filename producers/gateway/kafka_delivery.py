@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -25,11 +24,6 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
 
 from springback.producers.backoff import Backoff
 from springback.producers.gateway.request_bodies import AdmittedFrame
-
-if sys.version_info >= (3, 11):
-    from asyncio import timeout, timeout_at
-else:
-    from async_timeout import timeout, timeout_at
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +92,7 @@ class KafkaDelivery:
         while True:
             try:
                 producer = await self._connected()
-            except (KafkaError, OSError, asyncio.TimeoutError) as error:
+            except (KafkaError, OSError, TimeoutError) as error:
                 self._say(f"no connection to the topic {self._topic}: {type(error).__name__}: {error}")
                 failures += 1
                 await asyncio.sleep(_BACKOFF.pause_s(failures))
@@ -132,9 +126,9 @@ class KafkaDelivery:
 
     async def _send(self, producer: Any, frame: AdmittedFrame, deadline: float) -> Any:
         try:
-            async with timeout_at(deadline):
+            async with asyncio.timeout_at(deadline):
                 future = await producer.send(self._topic, frame.value, key=frame.key)
-        except (KafkaError, asyncio.TimeoutError) as error:
+        except (KafkaError, TimeoutError) as error:
             return self._failure(error)
         future.add_done_callback(partial(self._see_order, producer))
         return future
@@ -180,7 +174,7 @@ class KafkaDelivery:
             **self._options,
         )
         try:
-            async with timeout(self._ack_timeout_s):
+            async with asyncio.timeout(self._ack_timeout_s):
                 await producer.start()
                 await producer.partitions_for(self._topic)
         except BaseException:
@@ -191,7 +185,7 @@ class KafkaDelivery:
     async def _asked_largest_record(self) -> int:
         admin = AIOKafkaAdminClient(request_timeout_ms=int(self._ack_timeout_s * 1000), **self._options)
         try:
-            async with timeout(self._ack_timeout_s):
+            async with asyncio.timeout(self._ack_timeout_s):
                 await admin.start()
                 answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, self._topic)])
         except KafkaConnectionError:
@@ -212,14 +206,14 @@ class KafkaDelivery:
         """Returns when the connection can no longer be used; until then keeps track of whether the broker is there."""
         while not self._spoiled.is_set():
             try:
-                async with timeout(_PROBE_TIMEOUT_S):
+                async with asyncio.timeout(_PROBE_TIMEOUT_S):
                     await producer.client.fetch_all_metadata()
-            except (KafkaError, asyncio.TimeoutError, OSError) as error:
+            except (KafkaError, TimeoutError, OSError) as error:
                 self._say(f"Kafka does not answer: {type(error).__name__}: {error}")
             else:
                 self._say(None)
-            with contextlib.suppress(asyncio.TimeoutError):
-                async with timeout(_PROBE_S):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PROBE_S):
                     await self._spoiled.wait()
         self._say("connecting to Kafka again")
 
@@ -228,9 +222,9 @@ class KafkaDelivery:
         async with self._settled:
             await self._settled.wait_for(lambda: self._under_way == 0)
         try:
-            async with timeout(_PROBE_TIMEOUT_S):
+            async with asyncio.timeout(_PROBE_TIMEOUT_S):
                 await producer.stop()
-        except (KafkaError, asyncio.TimeoutError, OSError) as error:
+        except (KafkaError, TimeoutError, OSError) as error:
             log.warning("the connection to Kafka was given up: %s: %s", type(error).__name__, error)
             await producer._sender.close()
             await producer.client.close()

@@ -1,5 +1,7 @@
 """An event loop whose time passes only while nothing happens: a test waits for no timer, and no stall sets one off."""
 
+from __future__ import annotations
+
 import asyncio
 import selectors
 from collections.abc import Coroutine

@@ -103,7 +103,7 @@ def test_there_is_a_driver_for_each_example() -> None:
     assert len(EXAMPLES) == len(DRIVERS)
 
 
-@pytest.mark.parametrize(("example", "drive"), list(zip(EXAMPLES, DRIVERS, strict=False)))
+@pytest.mark.parametrize(("example", "drive"), list(zip(EXAMPLES, DRIVERS)))
 def test_an_example_of_the_readme_runs(example: str, drive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "habitat_sim", fake_habitat_sim())
     publisher = springback.MemoryPublisher()

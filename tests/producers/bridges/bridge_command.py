@@ -1,5 +1,7 @@
 """`springback bridge` as a process of its own, and what it sends."""
 
+from __future__ import annotations
+
 import asyncio
 import sys
 from collections.abc import Mapping

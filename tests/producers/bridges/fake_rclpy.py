@@ -5,6 +5,8 @@ qualities of service agree; callbacks run in `spin_once` alone, one each; a cont
 by an exception; a `byte` is bytes of length 1; messages tell their fields by `get_fields_and_field_types`.
 """
 
+from __future__ import annotations
+
 import enum
 import sys
 import threading
@@ -34,7 +36,7 @@ class QoSProfile:
     reliability: ReliabilityPolicy
     durability: DurabilityPolicy
 
-    def hears(self, offered: "QoSProfile") -> bool:
+    def hears(self, offered: QoSProfile) -> bool:
         """Whether a subscription of this quality hears a publisher of that one."""
         return self.reliability >= offered.reliability and self.durability >= offered.durability
 

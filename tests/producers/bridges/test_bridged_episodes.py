@@ -1,5 +1,7 @@
 """Which episodes a will ends."""
 
+from __future__ import annotations
+
 from springback.producers.bridges.mqtt_bridge import MOST_EPISODES, MOST_PRODUCERS, BridgedEpisodes
 from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepFrame
 

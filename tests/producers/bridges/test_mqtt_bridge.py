@@ -1,5 +1,7 @@
 """Robots on a real mosquitto, through the bridge: mapped payloads and whole frames, and what goes wrong on the way."""
 
+from __future__ import annotations
+
 import json
 import threading
 import time

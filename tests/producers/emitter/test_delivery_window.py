@@ -1,5 +1,7 @@
 """Back pressure towards Kafka: what waits, what is lost, and when it gives up."""
 
+from __future__ import annotations
+
 import threading
 from collections import deque
 

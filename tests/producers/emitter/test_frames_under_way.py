@@ -1,5 +1,7 @@
 """Frames on their way while Kafka comes and goes: in order, bounded, settled once."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from hypothesis import given

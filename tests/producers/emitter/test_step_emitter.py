@@ -297,6 +297,6 @@ def test_many_threads_lose_nothing(publisher: MemoryPublisher) -> None:
     for frame in (decode_frame(frame_bytes) for _, frame_bytes in publisher.published):
         episodes = frame.steps["episode"]
         assert isinstance(episodes, np.ndarray)
-        for place, step in zip(episodes.tolist(), steps_of(frame), strict=True):
+        for place, step in zip(episodes.tolist(), steps_of(frame)):
             seen.setdefault(frame.episodes[place].agent, []).append(step)
     assert seen == {str(i): list(range(200)) for i in range(4)}

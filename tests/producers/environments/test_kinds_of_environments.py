@@ -1,5 +1,7 @@
 """An environment given to a wrapper that is not for it is told which one is."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

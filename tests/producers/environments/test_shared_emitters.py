@@ -1,5 +1,7 @@
 """Several environments on one emitter: no two episodes are ever one."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Success is seen: who says it, and when, in a single environment."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,5 +1,7 @@
 """A gateway in the test's own process, and frames to send to it."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

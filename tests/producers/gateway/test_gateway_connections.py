@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine

@@ -1,5 +1,7 @@
 """The order of frames, with a producer in the place of aiokafka's, so that what Kafka does can be said exactly."""
 
+from __future__ import annotations
+
 import asyncio
 import gc
 from typing import Any
@@ -34,7 +36,7 @@ class FakeProducer:
         self.asked: list[bytes] = []
         self._sender = FakeSender()
 
-    async def send(self, topic: str, value: bytes, key: bytes) -> "asyncio.Future[None]":
+    async def send(self, topic: str, value: bytes, key: bytes) -> asyncio.Future[None]:
         self.asked.append(value)
         if value in self.on_send:
             raise self.on_send[value]
@@ -90,7 +92,7 @@ def test_what_fails_after_its_answer_is_nobodys_business(caplog: pytest.LogCaptu
     late: list[asyncio.Future[None]] = []
 
     class LateProducer(FakeProducer):
-        async def send(self, topic: str, value: bytes, key: bytes) -> "asyncio.Future[None]":
+        async def send(self, topic: str, value: bytes, key: bytes) -> asyncio.Future[None]:
             late.append(asyncio.get_running_loop().create_future())
             return late[0]
 

@@ -26,7 +26,7 @@ def read_traces(path: Path) -> list[Trace]:
     """The episodes of a raw recording, in order."""
     with gzip.open(path, "rt") as lines:
         rows = [json.loads(line) for line in lines]
-    for before, row in zip([None, *rows], rows, strict=False):
+    for before, row in zip([None, *rows], rows):
         if "path_length" in row:  # what the action moved the agent by, without what pushed it before
             so_far_m = before["path_length"] if before and row["step"] else 0.0
             row["moved_m"] = row.get("travel", row["path_length"] - so_far_m)
@@ -34,7 +34,7 @@ def read_traces(path: Path) -> list[Trace]:
 
 
 def quaternion(parts: Sequence[float]) -> SimpleNamespace:
-    return SimpleNamespace(**dict(zip("wxyz", parts, strict=True)))
+    return SimpleNamespace(**dict(zip("wxyz", parts)))
 
 
 def about_y(angle: float) -> SimpleNamespace:
@@ -139,7 +139,7 @@ class FakeEnv:
         assert self._current is not None, "Cannot call step before calling reset"
         assert not self.episode_over, "Episode over, call reset before calling step"
         name = action["action"] if isinstance(action, dict) else action
-        name = self.task.get_action_name(int(name)) if isinstance(name, int | np.integer) else name
+        name = self.task.get_action_name(int(name)) if isinstance(name, (int, np.integer)) else name
         row = self.trace[self.place + 1]
         assert name == row["action"], f"recorded is {row['action']}, taken was {name}"
         self.place += 1

@@ -1,5 +1,7 @@
 """habitat-lab's `VectorEnv` without its processes: environments that reset by themselves."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any

@@ -1,5 +1,7 @@
 """A small world with habitat-lab's interface, in which actions have effects: an open floor, a robot, a goal."""
 
+from __future__ import annotations
+
 import math
 from types import SimpleNamespace
 from typing import Any

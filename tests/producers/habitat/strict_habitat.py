@@ -9,6 +9,8 @@ their numbers in a bare simulator, by names that begin with `agent_1_` in habita
 The room is empty, so that the way to a goal is a straight line, and Habitat's agents look along -z.
 """
 
+from __future__ import annotations
+
 import copy
 import math
 from collections import Counter
@@ -254,7 +256,7 @@ class NavigationEpisode(BaseEpisode):
 class StrictMeasurements:
     """Measures by name; `DistanceToGoal` stays what it was until the agent has moved."""
 
-    def __init__(self, env: "StrictEnv", names: Sequence[str]) -> None:
+    def __init__(self, env: StrictEnv, names: Sequence[str]) -> None:
         self.measures = {name: SimpleNamespace(uuid=name) for name in names}
         self.values: dict[str, Any] = {}
         self._env = env
@@ -336,7 +338,7 @@ class StrictEnv:
     def step(self, action: Any) -> dict[str, Any]:
         assert not self.episode_over, "Episode over, call reset before calling step"
         name = action["action"] if isinstance(action, Mapping) else action
-        name = _action_name(int(name)) if isinstance(name, int | np.integer) else name
+        name = _action_name(int(name)) if isinstance(name, (int, np.integer)) else name
         self.stopped = name == "stop"
         names = name if isinstance(name, tuple) else (name,)
         own = {int(part[6]): part[8:] if part.startswith("agent_") else part for part in map(_numbered, names)}

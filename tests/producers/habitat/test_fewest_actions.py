@@ -1,5 +1,7 @@
 """The fewest actions of an episode in Habitat: the simulator's follower is asked, else they are an estimate."""
 
+from __future__ import annotations
+
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +25,7 @@ ESTIMATE = 20 + 4
 class Follower:
     """habitat-sim's greedy follower on an open floor: its path ends with the key of the stop, None."""
 
-    def __init__(self, sim: "FollowedSimulator", agent_id: int, goal_radius: float) -> None:
+    def __init__(self, sim: FollowedSimulator, agent_id: int, goal_radius: float) -> None:
         self.sim, self.agent_id, self.goal_radius = sim, agent_id, goal_radius
 
     def find_path(self, goal_pos: Any) -> list[Any]:

@@ -1,5 +1,7 @@
 """Who is meant: which agent of several, which episode of a session, which task on another machine, which class."""
 
+from __future__ import annotations
+
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -149,7 +151,7 @@ def test_planning_is_what_passes_between_observation_and_action(
     now_s = 0.0
     env = watch(FakeEnv(lab_traces), emitter, family="nav", timer=lambda: now_s)
     env.reset()
-    for row, thought_s in zip(lab_traces[0], (0.5, 0.25, 0.0), strict=False):
+    for row, thought_s in zip(lab_traces[0], (0.5, 0.25, 0.0)):
         now_s += thought_s
         env.step(row["action"])
     env.report(planning_s=np.float32(2.0), mode="plan")

@@ -4,6 +4,8 @@ The way to a goal leads from cell to cell, so that it is up to 8 % longer than t
 an error that fails the test, as in the strict fake, whose agents and simulator these are.
 """
 
+from __future__ import annotations
+
 import heapq
 import math
 from collections import Counter
@@ -120,7 +122,7 @@ class GridNavmesh:
 class HouseSimulator(StrictSimulator):
     """`habitat_sim.Simulator` in the scene `NONE`: what stands in it are the cubes that are put there."""
 
-    made: ClassVar[list["HouseSimulator"]] = []
+    made: ClassVar[list[HouseSimulator]] = []
 
     def __init__(self, config: Any) -> None:
         super().__init__()

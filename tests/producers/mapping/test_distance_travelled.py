@@ -1,5 +1,7 @@
 """A jump of the position is no way travelled, and is told; a long way may be one."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

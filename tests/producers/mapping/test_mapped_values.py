@@ -1,5 +1,7 @@
 """Values that are not what they seem: what remains, what is not known, shares of another field, state by name."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest
@@ -66,7 +68,7 @@ def test_progress_from_a_queue_never_goes_back_and_ends_at_one(lengths: list[int
     assert told == sorted(told)
     assert told[0] == 0.0
     assert told[-1] == 1.0
-    added = sum(max(later - earlier, 0) for earlier, later in zip([7, *lengths], [*lengths, 0], strict=True))
+    added = sum(max(later - earlier, 0) for earlier, later in zip([7, *lengths], [*lengths, 0]))
     done = 7 + added - lengths[-1]
     assert told[-2] >= done / (7 + added) - 1e-12
 

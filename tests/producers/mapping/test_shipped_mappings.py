@@ -1,5 +1,7 @@
 """The mappings that come with the product, on recordings as their systems write them."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -182,13 +184,12 @@ def ros_object(store: Any, kind: str, value: dict[str, Any]) -> Any:
 
 def _ros_field(store: Any, about: tuple[Any, Any], value: Any) -> Any:
     node, detail = about
-    match node.name:
-        case "BASE":
-            return value if value is not None else "" if detail[0] == "string" else 0
-        case "NAME":
-            return ros_object(store, detail, value or {})
-        case "ARRAY" if detail[0][0].name == "BASE":
-            return np.array(value or [0] * detail[1], dtype=detail[0][1][0])
+    if node.name == "BASE":
+        return value if value is not None else "" if detail[0] == "string" else 0
+    if node.name == "NAME":
+        return ros_object(store, detail, value or {})
+    if node.name == "ARRAY" and detail[0][0].name == "BASE":
+        return np.array(value or [0] * detail[1], dtype=detail[0][1][0])
     return [_ros_field(store, detail[0], item) for item in value or []]
 
 

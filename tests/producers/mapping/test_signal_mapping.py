@@ -1,5 +1,7 @@
 """Mapping files: what is wrong is told by file, key, what arrived and what was expected."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 from typing import Any

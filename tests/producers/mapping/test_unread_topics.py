@@ -1,5 +1,7 @@
 """What is said of topics that are there and are not read, though the mapping reads one of the kind."""
 
+from __future__ import annotations
+
 import importlib.resources
 
 import pytest

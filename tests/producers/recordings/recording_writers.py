@@ -1,5 +1,7 @@
 """The same robot's log as a file of each format, and what is read of it."""
 
+from __future__ import annotations
+
 import gzip
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What a small robot says on its way to its goals: the same log, written by the public libraries into every format."""
 
+from __future__ import annotations
+
 import csv
 import json
 import math

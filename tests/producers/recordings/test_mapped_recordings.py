@@ -1,5 +1,7 @@
 """Real files of every format, written by the public libraries, to windows: whole, cut off, unindexed, out of order."""
 
+from __future__ import annotations
+
 import gzip
 import io
 import json

@@ -1,5 +1,7 @@
 """Recordings as the field leaves them: whole, cut off, damaged, or none at all."""
 
+from __future__ import annotations
+
 import gzip
 import io
 import json

@@ -1,5 +1,7 @@
 """What a replay sends, as which session, and when."""
 
+from __future__ import annotations
+
 import itertools
 import json
 import math

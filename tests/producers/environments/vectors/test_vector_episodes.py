@@ -22,7 +22,7 @@ def steps_of(publisher: MemoryPublisher, emitter: StepEmitter) -> list[list[tupl
     assert emitter.flush()
     return [
         [(frame.episodes[place].episode, step) for place, step in zip(
-            np.asarray(frame.steps["episode"]).tolist(), np.asarray(frame.steps["step"]).tolist(), strict=True)]
+            np.asarray(frame.steps["episode"]).tolist(), np.asarray(frame.steps["step"]).tolist())]
         for frame in publisher.frames if frame.n_steps
     ]  # fmt: skip
 

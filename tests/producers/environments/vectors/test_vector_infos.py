@@ -14,14 +14,14 @@ from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.environments.isolated import IsolatedEnvironment
 from springback.producers.environments.signal_hooks import SignalHooks
 from springback.producers.environments.vector_signals import VectorInfo, gathered, has_nan, info_of_slot, with_finals
-from springback.producers.environments.vector_wrapper import VectorWrapper
+from springback.producers.environments.vector_wrapper import AnyVectorWrapper, VectorWrapper
 from springback.producers.environments.wrapper import Wrapper
 from tests.producers.environments.vectors.vector_lanes import HOOKS, Lane, by_hand, forward, published
 
 SLOTS, EPISODES = 3, 4
 
 
-class OneByOne(gymnasium.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+class OneByOne(AnyVectorWrapper):
     """Gives the final infos slot by slot, as environments do that are not Gymnasium's own."""
 
     def __init__(self, envs: Any, form: type) -> None:

@@ -1,5 +1,7 @@
 """A small deterministic environment, what a hand-stepped loop over it comes to, and what was published instead."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -112,10 +114,10 @@ def published(publisher: MemoryPublisher) -> dict[str, list[Played]]:
     found: dict[tuple[str, int], Played] = {}
     for frame in publisher.frames:
         keys = [(header.agent, int(header.episode)) for header in frame.episodes]
-        for key, header in zip(keys, frame.episodes, strict=True):
+        for key, header in zip(keys, frame.episodes):
             found.setdefault(key, Played([], None, None, None, header.instruction))
         columns = [cells(frame.steps, name, frame.n_steps) for name in COLUMNS]
-        for place, *row in zip(*columns, strict=True):
+        for place, *row in zip(*columns):
             found[keys[place]].rows.append(tuple(row))
         for end in frame.ends:
             way = end.navigation
