@@ -69,6 +69,10 @@ class FrameRefusedError(PublishError):
     """A frame that will never be accepted (too large, say): do not try again."""
 
 
+class SpoolInUseError(ProducerError):
+    """The folder of a spool belongs to another publisher that runs, here or in another process."""
+
+
 class MappingError(ProducerError, ValueError):
     """A mapping file says something that cannot be: the message names the file and the key."""
 
