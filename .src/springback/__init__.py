@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from springback.producers.emitter.kafka_publisher import KafkaPublisher
     from springback.producers.emitter.measured_stress import MeasuredStress
     from springback.producers.emitter.publishers import FramePublisher, JsonLinesPublisher, MemoryPublisher
+    from springback.producers.emitter.spooled_publisher import SpooledPublisher
     from springback.producers.emitter.step_emitter import StepEmitter
     from springback.producers.environments.isolated import isolated
     from springback.producers.environments.signal_hooks import SignalHooks
@@ -70,6 +71,7 @@ __all__ = [
     "Sink",
     "SinkUnavailableError",
     "Source",
+    "SpooledPublisher",
     "StateFeatures",
     "StepEmitter",
     "StepFrame",
@@ -95,6 +97,7 @@ _HOMES = {
     "producers.emitter.kafka_publisher": ("KafkaPublisher",),
     "producers.emitter.measured_stress": ("MeasuredStress",),
     "producers.emitter.publishers": ("FramePublisher", "JsonLinesPublisher", "MemoryPublisher"),
+    "producers.emitter.spooled_publisher": ("SpooledPublisher",),
     "producers.emitter.step_emitter": ("StepEmitter",),
     "producers.environments.isolated": ("isolated",),
     "producers.environments.signal_hooks": ("SignalHooks",),

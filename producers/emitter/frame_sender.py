@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -15,16 +16,21 @@ from springback.producers.contract.salvage import MAX_FRAME_EPISODES
 from springback.producers.emitter.delivery import FramesUnderWay
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.emitter.reports import (
+    NO_SPOOL,
     Report,
     ReportedBatch,
     ReportedEnd,
     ReportedStep,
+    SpoolReport,
     build_frame,
+    error_text,
     steps_and_ends,
 )
 from springback.producers.errors import FrameRefusedError
 
 log = logging.getLogger(__name__)
+
+_FLUSH_SHARE: Final = 0.8  # of the time for a close; the rest is for ending threads and connections
 
 
 class EmitterReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +38,10 @@ class EmitterReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `steps_sent` and `frames_sent` have been acknowledged; `steps_buffered` are waiting, or on their way;
     `steps_dropped` and `ends_dropped` found the buffer full, were refused, or were given up at the close.
+
+    With a spool, `steps_spooled` are on disk and not acknowledged yet, `steps_left` the same of earlier processes, and
+    `spool_problem` says why nothing can be written there. Each step that was reported is in one of `steps_sent`,
+    `steps_dropped`, `steps_buffered` and `steps_spooled`.
     """
 
     steps_sent: int
@@ -41,6 +51,9 @@ class EmitterReport(msgspec.Struct, frozen=True, kw_only=True):
     steps_buffered: int
     publish_errors: int
     last_error: str | None
+    steps_spooled: int = 0
+    steps_left: int = 0
+    spool_problem: str | None = None
 
 
 class FrameSender:
@@ -49,7 +62,7 @@ class FrameSender:
     A frame that failed is published again, in order, after a growing pause; one that was refused is dropped.
 
     Args:
-        publisher: where the frames go; closed with the sender.
+        publisher: where the frames go; closed with the sender. One that keeps frames on disk says so (`spool_report`).
         producer: the frames' producer, and the key.
         session: the frames' session.
         max_steps: steps per frame at most.
@@ -85,21 +98,25 @@ class FrameSender:
     @property
     def report(self) -> EmitterReport:
         """The counts so far."""
+        spool: SpoolReport = getattr(self._publisher, "spool_report", NO_SPOOL)
+        gone = spool.refused_steps + spool.lost_steps
         with self._changed:
             return EmitterReport(
-                steps_sent=self._steps_sent,
-                frames_sent=self._frames.arrived,
-                steps_dropped=self._steps_dropped,
-                ends_dropped=self._ends_dropped,
+                steps_sent=max(0, self._steps_sent - spool.steps - gone),  # never more than what has arrived
+                frames_sent=max(0, self._frames.arrived - spool.frames),
+                steps_dropped=self._steps_dropped + gone,
+                ends_dropped=self._ends_dropped + spool.refused_ends + spool.lost_ends,
                 steps_buffered=self._buffer.steps,
-                publish_errors=self._frames.errors,
-                last_error=self._last_error,
+                publish_errors=self._frames.errors + spool.errors,
+                last_error=spool.last_error or self._last_error,
+                steps_spooled=spool.steps,
+                steps_left=spool.left_steps,
+                spool_problem=spool.problem,
             )
 
     @property
     def _last_error(self) -> str | None:
-        error = self._frames.last_error
-        return None if error is None else f"{type(error).__name__}: {error}"
+        return error_text(self._frames.last_error)
 
     def add(self, report: ReportedStep | ReportedEnd) -> None:
         """Takes a report in, or drops and counts it when there is no room. An end has everything sent at once."""
@@ -138,16 +155,20 @@ class FrameSender:
             return self._changed.wait_for(lambda: self._buffer.empty, max(0.0, deadline - time.monotonic()))
 
     def close(self, timeout_s: float) -> None:
-        """Flushes, ends the thread and closes the publisher; what is still not acknowledged is dropped and counted."""
+        """Flushes, ends the thread and closes the publisher, in no more than the time given.
+
+        What is still not acknowledged is dropped and counted.
+        """
         deadline = time.monotonic() + timeout_s
         try:
-            self.flush(timeout_s)
+            self.flush(_FLUSH_SHARE * timeout_s)
         finally:  # a file on a full disk, say, cannot be flushed
             with self._changed:
                 self._stopping = True
                 self._changed.notify_all()
-            self._thread.join(max(0.1, deadline - time.monotonic()))
-            self._publisher.close()
+            closing = _Closing(self._publisher)
+            self._thread.join(max(0.0, deadline - time.monotonic()))
+            closing.wait(max(0.0, deadline - time.monotonic()))
         with self._changed:
             self._frames.give_up()
             steps, ends = self._buffer.clear()
@@ -211,6 +232,28 @@ class FrameSender:
         else:
             self._steps_dropped += steps
             self._ends_dropped += ends
+
+
+class _Closing:
+    """The close of a publisher, in a thread: one that waits longer for its broker than may be goes on without us."""
+
+    def __init__(self, publisher: FramePublisher) -> None:
+        self._publisher = publisher
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="publisher-close", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout_s: float) -> None:
+        """Waits for so long, and raises what the close has raised."""
+        self._thread.join(timeout_s)
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._publisher.close()
+        except Exception as error:  # to be raised where it is waited for
+            self._error = error
 
 
 class StepBuffer:

@@ -1,10 +1,11 @@
-"""Reported steps and ends, one by one or in batches, and the step frame that they become."""
+"""Reported steps and ends, one by one or in batches, the step frame that they become, and what a spool holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Union
 
+import msgspec
 import numpy as np
 
 from springback.producers.contract.columns import ABSENT, STEP_COLUMNS
@@ -49,7 +50,45 @@ class ReportedBatch(NamedTuple):
     ends: tuple[EpisodeEnd, ...]
 
 
+class SpoolReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What is in a spool.
+
+    Attributes:
+        frames, steps, ends: what this process has put there, and Kafka has not acknowledged yet.
+        left_frames, left_steps, left_ends: the same of earlier processes.
+        size_bytes: what it takes on disk.
+        refused_steps, refused_ends: what Kafka has refused for good after it had been put there.
+        lost_steps, lost_ends: what could not be read back.
+        damaged_bytes: what could not be read at all, at the end of files that a crash has torn.
+        problem: why nothing can be written now; None where nothing stands against it.
+        errors: how often Kafka did not take a frame, and `last_error` why, the last time.
+    """
+
+    frames: int = 0
+    steps: int = 0
+    ends: int = 0
+    left_frames: int = 0
+    left_steps: int = 0
+    left_ends: int = 0
+    size_bytes: int = 0
+    refused_steps: int = 0
+    refused_ends: int = 0
+    lost_steps: int = 0
+    lost_ends: int = 0
+    damaged_bytes: int = 0
+    problem: str | None = None
+    errors: int = 0
+    last_error: str | None = None
+
+
+NO_SPOOL = SpoolReport()
+
 Report = Union[ReportedStep, ReportedEnd, ReportedBatch]
+
+
+def error_text(error: Exception | None) -> str | None:
+    """How a report says an error; None without one."""
+    return None if error is None else f"{type(error).__name__}: {error}"
 
 
 def steps_and_ends(report: Report) -> tuple[int, int]:

@@ -15,7 +15,7 @@ import struct
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -72,7 +72,7 @@ class _Segment:
     path: Path
     size: int = 0
     last: int = -1  # the number of its last frame
-    unread: SpoolCounts = SpoolCounts()
+    unread: SpoolCounts = field(default_factory=SpoolCounts)
 
 
 class SpoolLog:
@@ -159,10 +159,7 @@ class SpoolLog:
             OSError: it cannot be written, a full disk say. Then nothing has been.
         """
         numbers = list(range(self._next, self._next + len(frames)))
-        data = b"".join(
-            _record(_FRAME, frame._replace(number=number))
-            for number, frame in zip(numbers, frames)  # noqa: B905
-        )
+        data = b"".join(_record(_FRAME, frame._replace(number=number)) for number, frame in zip(numbers, frames))
         segment = self._write(data)
         segment.last = numbers[-1]
         self._next = numbers[-1] + 1

@@ -1,7 +1,7 @@
 """A publisher in front of another one: what is not acknowledged soon is kept on disk, and sent in order later.
 
-A frame that Kafka acknowledges within `interval_s` never touches the disk. Any other is written to the spool, and synced,
-so a process that is killed, or a machine without power, loses no more than the frames of that interval. Then the frame
+A frame that Kafka acknowledges within `interval_s` never touches the disk. Any other is written there and synced, so a
+process that is killed, or a machine without power, loses no more than the frames of that interval. Then the frame
 counts as taken (`on_done`): whoever published it need not keep it. What is in the spool goes before all that comes
 later, also in the next process: what an earlier one has left goes first, and nothing new before all of it has arrived.
 """
@@ -15,17 +15,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, Optional
-
-import msgspec
+from typing import Final
 
 from springback.producers.backoff import Backoff
 from springback.producers.contract.codec import decode_frame
 from springback.producers.emitter.delivery import FramesUnderWay
 from springback.producers.emitter.publishers import FramePublisher, OnDone
+from springback.producers.emitter.reports import SpoolReport, error_text
 from springback.producers.emitter.spool_log import SpoolCounts, SpooledFrame, SpoolLog, record_bytes
-from springback.producers.errors import FrameRefusedError, PublishError, UnreadableFrameError
+from springback.producers.errors import FrameRefusedError, PublishError, SpoolInUseError, UnreadableFrameError
 
 log = logging.getLogger(__name__)
 
@@ -36,34 +34,6 @@ _MOST_BYTES_IN_MEMORY: Final = 16 * 1024 * 1024
 _DISK_AGAIN: Final = Backoff(1.0, 30.0)
 _MOST_READ: Final = 16
 _NOTE_S: Final = 1.0
-
-
-class SpoolReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in a spool.
-
-    Attributes:
-        frames, steps, ends: what this process has put there, and Kafka has not acknowledged yet.
-        left_frames, left_steps, left_ends: the same of earlier processes.
-        size_bytes: what it takes on disk.
-        refused_steps, refused_ends: what Kafka has refused for good after it had been put there.
-        lost_steps, lost_ends: what could not be read back.
-        damaged_bytes: what could not be read at all, at the end of files that a crash has torn.
-        problem: why nothing can be written now; None where nothing stands against it.
-    """
-
-    frames: int = 0
-    steps: int = 0
-    ends: int = 0
-    left_frames: int = 0
-    left_steps: int = 0
-    left_ends: int = 0
-    size_bytes: int = 0
-    refused_steps: int = 0
-    refused_ends: int = 0
-    lost_steps: int = 0
-    lost_ends: int = 0
-    damaged_bytes: int = 0
-    problem: Optional[str] = None  # noqa: UP045 -- msgspec on Python 3.9
 
 
 @dataclass(eq=False)
@@ -125,12 +95,15 @@ class SpooledPublisher:
         self._disk_again_at = self._note_at = 0.0
         self._report = SpoolReport()
         self._log: SpoolLog | None = None
-        self._open()  # at once, so that a folder in use is told to whoever gave it; its files are read by the thread
+        try:
+            self._log = SpoolLog(folder)  # its files are read by the thread
+        except OSError as error:
+            self._disk_failed(error)
         self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
         self._thread.start()
 
     @property
-    def report(self) -> SpoolReport:
+    def spool_report(self) -> SpoolReport:
         """What is in the spool."""
         with self._changed:
             return self._report
@@ -284,7 +257,7 @@ class SpooledPublisher:
             self._disk_failed(error)
             return
         with self._changed:
-            for held, number in zip(fitting, numbers):  # noqa: B905
+            for held, number in zip(fitting, numbers):
                 held.frame, held.stored = held.frame._replace(number=number), True
                 if held in self._in_memory:
                     del self._in_memory[held]
@@ -293,6 +266,7 @@ class SpooledPublisher:
                     self._arrived.popleft()
                     self._arrived_bytes -= len(held.frame.frame_bytes)
             self._changed.notify_all()
+        self._tell()
         for held in fitting:
             held.on_done(None)
         if len(fitting) < len(unsafe):
@@ -303,7 +277,7 @@ class SpooledPublisher:
     def _open(self) -> None:
         try:
             self._log = SpoolLog(self._folder)
-        except OSError as error:
+        except (OSError, SpoolInUseError) as error:
             self._disk_failed(error)
 
     def _recover(self) -> None:
@@ -318,8 +292,8 @@ class SpooledPublisher:
             self._log = None
             return
         if self._log.left.frames or self._log.damaged_bytes:
-            log.info("the spool %s holds %d frames (%d steps) that were not sent before, which go first; %d bytes at the "
-                     "ends of its files cannot be read", self._folder, self._log.left.frames, self._log.left.steps,
+            log.info("the spool %s holds %d frames (%d steps) that were not sent before, which go first; %d bytes at "
+                     "the ends of its files cannot be read", self._folder, self._log.left.frames, self._log.left.steps,
                      self._log.damaged_bytes)  # fmt: skip
         self._tell()
 
@@ -333,7 +307,7 @@ class SpooledPublisher:
         except OSError as error:
             self._disk_failed(error)
 
-    def _disk_failed(self, problem: OSError | str) -> None:
+    def _disk_failed(self, problem: Exception | str) -> None:
         self._disk_failures += 1
         self._disk_again_at = self._clock() + _DISK_AGAIN.pause_s(self._disk_failures)
         if self._problem is None:
@@ -348,8 +322,9 @@ class SpooledPublisher:
     def _tell(self) -> None:
         spool = self._log
         with self._changed:
+            errors, last_error = self._under_way.errors, error_text(self._under_way.last_error)
             if spool is None:
-                self._report = SpoolReport(problem=self._problem)
+                self._report = SpoolReport(problem=self._problem, errors=errors, last_error=last_error)
                 return
             self._report = SpoolReport(
                 frames=spool.own.frames,
@@ -365,6 +340,8 @@ class SpooledPublisher:
                 lost_ends=spool.lost.ends,
                 damaged_bytes=spool.damaged_bytes,
                 problem=self._problem,
+                errors=errors,
+                last_error=last_error,
             )
 
     def _end(self) -> None:

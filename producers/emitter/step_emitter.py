@@ -162,9 +162,12 @@ class StepEmitter:
         linger_s: how long a step waits for others, s.
         buffer_steps: steps held in memory at most, while they wait or are on their way.
         clock: gives the current time, s UTC epoch, where a call leaves it out. A simulated clock is welcome.
+        spool: a folder where steps are kept while Kafka is away, over the end of this process too: see
+            `SpooledPublisher`, which has the bounds. Each emitter needs a folder of its own.
 
     Raises:
         SignalError: the producer's or the session's id is no text, empty or too long.
+        SpoolInUseError: another emitter that runs has the spool.
         ValueError: a bound is less than 1, or `linger_s` less than 0.
     """
 
@@ -178,6 +181,7 @@ class StepEmitter:
         linger_s: float = 0.25,
         buffer_steps: int = 100_000,
         clock: Callable[[], float] = time.time,
+        spool: str | os.PathLike[str] | None = None,
     ) -> None:
         if max_steps < 1 or buffer_steps < 1 or linger_s < 0:
             message = (
@@ -189,7 +193,7 @@ class StepEmitter:
         self.session = new_session() if session is None else _checked_identifier("session", session)
         self.now_s = clock
         self._sender = FrameSender(
-            publisher,
+            publisher if spool is None else _spooled(publisher, spool),
             producer=self.producer,
             session=self.session,
             max_steps=max_steps,
@@ -386,6 +390,12 @@ class StepEmitter:
         if handle not in self._open:
             message = f"episode {handle.header.episode} of {handle.header.agent} has ended; begin another one"
             raise EmitterStateError(message)
+
+
+def _spooled(publisher: FramePublisher, folder: str | os.PathLike[str]) -> FramePublisher:
+    from springback.producers.emitter.spooled_publisher import SpooledPublisher  # it is for POSIX systems alone
+
+    return SpooledPublisher(publisher, folder)
 
 
 def new_session() -> str:
