@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from springback.producers.environments.vector_wrapper import VectorWrapper
     from springback.producers.environments.wrapper import Wrapper
     from springback.producers.errors import FrameRefusedError, MissingExtraError, ProducerError
+    from springback.producers.habitat.sight import instrumented
     from springback.producers.habitat.watch import watch
     from springback.producers.mapping.live import MappedEmitters, MappedSteps
     from springback.producers.mapping.signal_mapping import TimedMessage, load_mapping
@@ -86,6 +87,7 @@ __all__ = [
     "encode_json",
     "encode_msgpack",
     "evaluate",
+    "instrumented",
     "isolated",
     "load_mapping",
     "watch",
@@ -104,6 +106,7 @@ _HOMES = {
     "producers.environments.vector_wrapper": ("VectorWrapper",),
     "producers.environments.wrapper": ("Wrapper",),
     "producers.errors": ("FrameRefusedError", "MissingExtraError", "ProducerError"),
+    "producers.habitat.sight": ("instrumented",),
     "producers.habitat.watch": ("watch",),
     "producers.mapping.live": ("MappedEmitters", "MappedSteps"),
     "producers.mapping.signal_mapping": ("TimedMessage", "load_mapping"),

@@ -7,6 +7,7 @@ It is no subclass of Gym's or Habitat's classes, since it must work with every v
 from __future__ import annotations
 
 import re
+from collections import UserDict
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -32,12 +33,21 @@ class DisturbanceNote(NamedTuple):
         feedback: what acted on the step; None for nothing.
         realised_magnitude: how much of it there really was in the episode so far; None where that is not known.
         goal_moved: whether it moved the goal at this step.
+        sight: what an instrumented environment has seen of the step, a `Sight`; None where it is not instrumented.
     """
 
     traits: Mapping[str, Any] = {}
     feedback: str | None = None
     realised_magnitude: float | None = None
     goal_moved: bool = False
+    sight: Any = None
+
+
+class Note(UserDict[str, Any]):
+    """The note as it stands in an info; no dict, for trainers take each number in an info's dicts for a metric."""
+
+    size = 0
+    """By which numpy, and so habitat-baselines, takes it for no single number."""
 
 
 class HabitatProxy:
@@ -188,12 +198,17 @@ def note_of(info: Any, agent_id: int = 0) -> DisturbanceNote:
     note = info.get(NOTE_KEY) if isinstance(info, Mapping) else None
     if not isinstance(note, Mapping):
         return DisturbanceNote()
+    sight = note.get("sight")
+    sight = sight if getattr(sight, "agent_id", None) == agent_id else None
     traits = note.get("traits", {})
     if note.get("agent_id", agent_id) != agent_id:
-        return DisturbanceNote(traits if traits.get("stress") == 0.0 else {}, goal_moved=bool(note.get("goal_moved")))
+        return DisturbanceNote(
+            traits if traits.get("stress") == 0.0 else {}, goal_moved=bool(note.get("goal_moved")), sight=sight
+        )
     return DisturbanceNote(
         traits=traits,
         feedback=note.get("feedback") or None,
         realised_magnitude=note.get("realised_magnitude"),
         goal_moved=bool(note.get("goal_moved")),
+        sight=sight,
     )

@@ -3,7 +3,8 @@
 It resets by itself: where a step is `done`, its info is the finished episode's, while its observation and
 `current_episodes()` are already the next one's. So an episode is asked for its name before its first step, and its
 last pose, which cannot be seen, is left out. An environment is asked for nothing but its episode: a call that fails
-kills its process. Positions come from the `gps` or `localization_sensor` observations, if there are any.
+kills its process. Positions come from the `gps` or `localization_sensor` observations, if there are any. Environments
+that are `instrumented` where they are made say all that their simulators know, the last pose too.
 
 An episode is asked for twice. habitat-lab's Gym-style environments answer with its two ids alone, as a `BaseEpisode`;
 then, and only then, they know the argument `all_info`, by which they tell the whole of it: its instruction, and the
@@ -21,6 +22,7 @@ from typing import Any
 from springback.producers.habitat.metrics import read_metrics
 from springback.producers.habitat.proxy import HabitatProxy, described, note_of, own_action, own_observations
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReport, HabitatReporter
+from springback.producers.habitat.sight import Sight, report_step
 from springback.producers.habitat.signals import NAVIGATION_ACTIONS, ActionWord, Pose, action_word, names_in_order
 from springback.producers.habitat.world import bearing_by_sensors, pose_by_sensors
 
@@ -210,23 +212,14 @@ class WatchedVectorEnv(HabitatProxy):
     def _report(self, slot: _Slot, observation: Any, reward: Any, done: bool, *rest: Any) -> None:
         info, observation = rest[-1], own_observations(observation, self._agent_id)
         truncated = len(rest) == 2 and bool(rest[0]) and not done
-        note = note_of(info, self._agent_id)
-        if slot.start is not None:
-            slot.reporter.begin(slot.start, note.traits)
-            slot.start = None
-        over = bool(done) or truncated
-        pose = None if over else pose_by_sensors(observation)
-        found = read_metrics(info, slot.reporter.reading)
-        slot.reporter.step(
-            found,
-            slot.word,
-            pose=pose,
-            feedback=note.feedback,
-            realised_magnitude=note.realised_magnitude,
-            same_goal=note.goal_moved,
-        )
+        note, over = note_of(info, self._agent_id), bool(done) or truncated
+        sight = note.sight or Sight(self._agent_id, None if over else pose_by_sensors(observation))
+        start, slot.start = slot.start, None
+        if start is not None and sight.start is not None:
+            start = sight.start
+        report_step(slot.reporter, start, read_metrics(info, slot.reporter.reading), slot.word, note, sight)
         if over:
-            slot.reporter.end(True if truncated else None)
+            slot.reporter.end(True if truncated else sight.limited)
         slot.see(observation)
 
 

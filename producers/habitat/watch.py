@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.habitat.metrics import DEFAULT_READING, HabitatReading, read_metrics
 from springback.producers.habitat.proxy import (
     NOTE_KEY,
-    DisturbanceNote,
     WatchedEnv,
     described,
     note_of,
@@ -27,18 +25,11 @@ from springback.producers.habitat.proxy import (
     own_observations,
 )
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter
-from springback.producers.habitat.signals import ActionWord, Pose, action_word, names_in_order
+from springback.producers.habitat.sight import Sight, SightTaken, report_step, start_of, word_of
+from springback.producers.habitat.signals import names_in_order
 from springback.producers.habitat.simulator_loop import SimulatorLoop
 from springback.producers.habitat.vector_env import WatchedVectorEnv
-from springback.producers.habitat.world import (
-    bearing_by_sensors,
-    clearance_m,
-    core_env,
-    pose_by_sensors,
-    pose_of,
-    way_to,
-    with_collision,
-)
+from springback.producers.habitat.world import bearing_by_sensors, core_env, pose_by_sensors
 
 
 def watch(
@@ -136,14 +127,15 @@ class WatchedHabitatEnv(WatchedEnv):
         """
         reporter, env, number = self._reporter, self._watched, self._agent_id
         reporter.acted()
-        word = _word(own_action(action, number), env, reporter.reading)
-        start = None if reporter.running else _start(env, reporter.reading, number)
-        began = Situation.of(env, number)
+        word = word_of(own_action(action, number), env, reporter.reading)
+        start = None if reporter.running else start_of(env, reporter.reading, number)
+        look = SightTaken(env, reporter.reading, number, timed=reporter.reading.simulated_time)
         observations = env.step(action, **kwargs)
         note = env.perturbation_note() if hasattr(env, "perturbation_note") else {}
-        _report(reporter, start, env, env.get_metrics(), word, note_of({NOTE_KEY: note}, number), began)
+        found, sight = read_metrics(env.get_metrics(), reporter.reading), look.after(word)
+        report_step(reporter, start, found, word, note_of({NOTE_KEY: note}, number), sight)
         if env.episode_over:
-            reporter.end(_limited(env))
+            reporter.end(sight.limited)
         reporter.observed()
         return observations
 
@@ -177,22 +169,26 @@ class WatchedGymEnv(WatchedEnv):
         """
         reporter, core, number = self._reporter, core_env(self._watched), self._agent_id
         reporter.acted()
-        word = _word(own_action(action, number), core, reporter.reading, self._name_of)
+        reading = reporter.reading
+        word = word_of(own_action(action, number), core, reading, self._name_of)
         start = None if reporter.running else self._start(core)
-        began = Situation.of(core, number)
+        look = None if core is None else SightTaken(core, reading, number, timed=reading.simulated_time)
         result = self._watched.step(action, **kwargs)
         info = result[-1]
-        pose = None if core else pose_by_sensors(own_observations(result[0], number))
-        _report(reporter, start, core, info, word, note_of(info, number), began, pose)
+        if look is None:
+            sight = Sight(number, pose_by_sensors(own_observations(result[0], number)))
+        else:
+            sight = look.after(word)
+        report_step(reporter, start, read_metrics(info, reading), word, note_of(info, number), sight)
         truncated = len(result) == 5 and bool(result[3]) and not result[2]
         if result[2] or truncated:
-            reporter.end(True if truncated else _limited(core))
+            reporter.end(True if truncated else sight.limited)
         reporter.observed()
         return result
 
     def _start(self, core: Any) -> EpisodeStart:
         if core is not None:
-            return _start(core, self._reporter.reading, self._agent_id)
+            return start_of(core, self._reporter.reading, self._agent_id)
         observation, info = own_observations(self._first[0], self._agent_id), self._first[1]
         found = None if info is None else read_metrics(info, self._reporter.reading)
         episode = getattr(self._watched, "current_episode", None)
@@ -200,84 +196,3 @@ class WatchedGymEnv(WatchedEnv):
         return described(
             named, found=found, pose=pose_by_sensors(observation), bearing_rad=bearing_by_sensors(observation)
         )
-
-
-@dataclass(frozen=True)
-class Situation:
-    """Where an agent is, and what the simulator's clock says, s; None where there is no simulator to ask."""
-
-    agent_id: int
-    pose: Pose | None
-    time_s: float | None
-
-    @classmethod
-    def of(cls, core: Any, agent_id: int) -> Situation:
-        """What it is now in a `habitat.Env`."""
-        if core is None:
-            return cls(agent_id, None, None)
-        return cls(agent_id, pose_of(core.sim, agent_id), float(core.sim.get_world_time()))
-
-
-def _start(core: Any, reading: HabitatReading, agent_id: int) -> EpisodeStart:
-    found = read_metrics(core.get_metrics(), reading)
-    pose, episode = pose_of(core.sim, agent_id), core.current_episode
-    places = [getattr(goal, "position", None) for goal in getattr(episode, "goals", None) or ()]
-    known = [place for place in places if place is not None]
-    way = way_to(core.sim, pose, known, reading.success_distance_m, agent_id)
-    return described(episode, found=found, pose=pose, **way)
-
-
-def _report(
-    reporter: HabitatReporter,
-    start: EpisodeStart | None,
-    core: Any,
-    metrics: Any,
-    word: ActionWord,
-    note: DisturbanceNote,
-    began: Situation,
-    pose: Pose | None = None,
-) -> None:
-    """Reports a step that has just been taken; `start` is that of an episode that begins with it."""
-    reading = reporter.reading
-    if start is not None:
-        reporter.begin(start, note.traits)
-    now = Situation.of(core, began.agent_id)
-    near = None if now.pose is None else clearance_m(core.sim, now.pose.position, reading.clearance_m)
-    passed_s = 0.0 if now.time_s is None or began.time_s is None else now.time_s - began.time_s
-    found = read_metrics(metrics, reading)
-    reporter.step(
-        found if core is None else with_collision(found, core.sim, word),
-        word,
-        pose=now.pose or pose,
-        before=began.pose,
-        clearance_m=near,
-        cycle_time_s=passed_s if reading.simulated_time and passed_s > 0.0 else None,
-        feedback=note.feedback,
-        realised_magnitude=note.realised_magnitude,
-        same_goal=note.goal_moved,
-    )
-
-
-def _word(
-    action: Any, core: Any, reading: HabitatReading, name_of: Callable[[int], str | None] | None = None
-) -> ActionWord:
-    task = getattr(core, "task", None)
-    if name_of is None and hasattr(task, "get_action_name"):
-        name_of = _names_of(task)
-    return action_word(action, name_of, reading.mode)
-
-
-def _names_of(task: Any) -> Callable[[int], str | None]:
-    def name_of(index: int) -> str | None:
-        try:
-            return str(task.get_action_name(index))
-        except ValueError:  # out of range: the step itself will say so
-            return None
-
-    return name_of
-
-
-def _limited(core: Any) -> bool | None:
-    """Whether a limit ended the episode: habitat-lab's task is still active then. None where it cannot be asked."""
-    active = getattr(getattr(core, "task", None), "is_episode_active", None)
-    return None if active is None else bool(active)

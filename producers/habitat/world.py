@@ -14,14 +14,13 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from springback.producers.errors import ProducerError
-from springback.producers.habitat.metrics import TaskReading, single_number
-from springback.producers.habitat.signals import ActionWord, Pose, bearing_rad
+from springback.producers.habitat.metrics import single_number
+from springback.producers.habitat.signals import Pose, bearing_rad
 
 _HOW = {
     "habitat_sim": "conda install habitat-sim withbullet headless -c conda-forge -c aihabitat",
@@ -89,23 +88,6 @@ def pose_of(sim: Any, agent_id: int = 0) -> Pose:
         tuple(float(part) for part in state.position),
         tuple(float(getattr(rotation, part)) for part in "wxyz"),
     )
-
-
-def with_collision(found: TaskReading, sim: Any, word: ActionWord) -> TaskReading:
-    """The reading of a step, with the collision that habitat-lab's simulator knows of where no measure tells any.
-
-    PointNav's own measures tell none. A stop takes no step of the simulator, which may then still tell of the one
-    before.
-
-    Args:
-        found: what the measures say.
-        sim: habitat-lab's simulator; one that does not say leaves the reading as it is.
-        word: the action.
-    """
-    if found.collided is not None or found.collisions is not None:
-        return found
-    said = getattr(sim, "previous_step_collided", None)
-    return found if said is None else replace(found, collided=bool(said) and word.mode != "stop")
 
 
 def pose_by_sensors(observation: Any) -> Pose | None:

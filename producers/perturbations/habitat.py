@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from springback.producers.habitat.metrics import DISTANCE_KEYS
-from springback.producers.habitat.proxy import NOTE_KEY, HabitatProxy, own_action, own_observations
+from springback.producers.habitat.proxy import NOTE_KEY, HabitatProxy, Note, own_action, own_observations
 from springback.producers.habitat.reporter import task_id
 from springback.producers.habitat.signals import action_word
 from springback.producers.habitat.world import core_env, geodesic_m, snapped
@@ -197,7 +197,7 @@ class DisturbedEnv(_Disturbed):
         observations = self._noisy(self._observations)
         if not gym_style:
             return observations
-        info = {**result[-1], NOTE_KEY: self.perturbation_note()}
+        info = {**result[-1], NOTE_KEY: Note(self.perturbation_note())}
         return (observations, *result[1:-1], info)
 
     def close(self) -> None:

@@ -86,7 +86,8 @@ def drive_stress(said: dict[str, Any]) -> None:
 
 
 DRIVERS = [
-    drive_gymnasium, drive_vector, drive_latch, drive_habitat, drive_habitat_vector, drive_simulator, drive_agents,
+    drive_gymnasium, drive_vector, drive_latch, drive_habitat, drive_habitat_vector,
+    drive_habitat_vector, drive_simulator, drive_agents,
     drive_habitat,    drive_stress,
 ]  # fmt: skip
 
