@@ -41,7 +41,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         tick_interval_s: how often silent episodes and stalled partitions are looked for.
         stall_s: silence of a partition with unread messages after which it is read again from where the state is.
         recovery_bound_s: longest time to become ready; after it the worker ends with an error.
-        baseline_refresh_s: shortest time between two materialisations of changed baselines.
+        baseline_refresh_s: shortest time between two switches to what has been learned meanwhile.
         frozen_baseline: a baseline file to score by instead of the live baselines; empty for the live ones.
         value_model: what values states: a value network (a file of `springback fit-value`), the name of a third
             party's model, or `anchor`, the mean return by anchor; empty for the latter. All workers of one application
@@ -70,7 +70,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     tick_interval_s: float = 1.0
     stall_s: float = 5.0
     recovery_bound_s: float = 120.0
-    baseline_refresh_s: float = 1.0
+    baseline_refresh_s: float = 10.0
     frozen_baseline: str = ""
     value_model: str = ""
     data_directory: str = ""

@@ -28,6 +28,7 @@ SUMMARIES = "episode-summaries"
 FAMILIES = "family-resilience"
 STATUS = "agent-status"
 GUIDANCE = "guidance"
+SWITCHES = "baseline-switches"
 
 STEPS_TABLE = "steps-state"
 JUDGED_STEPS_TABLE = "judged-steps-state"
@@ -80,6 +81,8 @@ TOPICS: tuple[TopicSpec, ...] = (
     TopicSpec(CONTRIBUTIONS, "family", "delete", 7 * _DAY_MS),
     # A family's own record follows its cells, so whoever reads it has read them.
     TopicSpec(BASELINES, "cell", "compact", single_partition=True),
+    # What scored where: as long as there are windows and episodes to ask it of.
+    TopicSpec(SWITCHES, "partition/switch or content", "delete", 30 * _DAY_MS),
     TopicSpec(WINDOWS, "agent", "delete", 30 * _DAY_MS),
     TopicSpec(SUMMARIES, "family", "delete", 30 * _DAY_MS),
     TopicSpec(FAMILIES, "family|method|version", "compact"),

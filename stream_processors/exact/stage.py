@@ -12,7 +12,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from springback.stream_processors.errors import StateFullError, TooCostlyError, TransientBrokerError
+from springback.stream_processors.errors import (
+    StateFormatError,
+    StateFullError,
+    TooCostlyError,
+    TransientBrokerError,
+)
+from springback.stream_processors.exact.contexts import ContextSource, StageContexts
 from springback.stream_processors.exact.port import Arrival, Output, StageEvent, StagePort, StageReducer
 from springback.stream_processors.exact.state import Bucket, PartitionState, StageState, StateTable
 from springback.stream_processors.exact.watches import AheadWatch, HoleWatch, PartitionClock, StageCounts
@@ -76,6 +82,7 @@ class ExactStage(Generic[S]):
         batch_max: most events applied at once.
         session_timeout_s: silence after which the group takes a worker for dead.
         stall_s: silence of a partition with unread messages after which it is read again.
+        contexts: what events are applied by besides the states, and what applies them then; None for the reducer alone.
         clock: seconds that never go back.
     """
 
@@ -90,6 +97,7 @@ class ExactStage(Generic[S]):
         batch_max: int = 500,
         session_timeout_s: float = 10.0,
         stall_s: float = 5.0,
+        contexts: ContextSource[S] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -109,6 +117,7 @@ class ExactStage(Generic[S]):
         self._holes = HoleWatch(name, port, self.counts, clock)
         self._times = PartitionClock()
         self._ahead = AheadWatch(name, port)
+        self._contexts = None if contexts is None else StageContexts(name, port, table, contexts, clock)
 
     def states(self) -> list[S] | None:
         """The live states of all partitions held, for reading only; None while some of them are not live."""
@@ -182,6 +191,9 @@ class ExactStage(Generic[S]):
         batch = self._begin()
         if batch is None:
             return len(arrivals), []
+        here = {arrival.event.partition for arrival in arrivals if arrival.generation == self._generation}
+        if self._contexts is not None and not await self._settle(self._contexts, batch, here):
+            return len(arrivals), []
         waiting = 0
         for index, arrival in enumerate(arrivals):
             if arrival.generation != self._generation:
@@ -201,6 +213,22 @@ class ExactStage(Generic[S]):
                     return index + 1, batch.handled if await self._finish(batch) else []
         self._apply(batch)
         return len(arrivals), batch.handled if await self._finish(batch) else []
+
+    async def _settle(self, contexts: StageContexts[S], batch: StageBatch[S], partitions: set[int]) -> bool:
+        """Sees to the contexts of the partitions that a batch comes from, and of those that are live already."""
+        batch.moved = {number: self._state.partition(number) for number in partitions}
+        try:
+            settled = await contexts.settle(self._state.wanted(), lambda: self._current(batch))
+            # Paused meanwhile: its successor may have begun anew, by another context.
+            settled = settled and not self._late(batch)
+        except TransientBrokerError as error:
+            _log.warning("context_not_taken stage=%s error=%s", self.name, error)
+            settled = False
+        if not settled:
+            await self._abandon(batch)
+            return False
+        batch.moved, self.counts.switches = {}, contexts.switches
+        return True
 
     async def _take(self, batch: StageBatch[S], event: StageEvent) -> bool:
         partition = self._state.partition(event.partition)
@@ -234,6 +262,8 @@ class ExactStage(Generic[S]):
             batch.outputs += self._reduce(work)
             for partition, bucket in {id(bucket): (partition, bucket) for _, partition, bucket in work}.values():
                 batch.changed(partition, bucket, self._encoded(bucket))
+        except StateFormatError:
+            raise
         except Exception as error:
             if not isinstance(error, TooCostlyError | StateFullError):
                 _log.exception("batch_failed stage=%s events=%d retry=one_by_one", self.name, len(batch.work))
@@ -244,14 +274,16 @@ class ExactStage(Generic[S]):
             place = event.partition, event.offset
             self._tries[place] = self._tries.get(place, 0) + 1
 
-    def _reduce(self, work: Sequence[tuple[StageEvent, PartitionState[S], Bucket[S]]]) -> list[Output]:
-        return self._reducer.apply([event for event, _, _ in work], [bucket.state for _, _, bucket in work])
-
     def _encoded(self, bucket: Bucket[S]) -> bytes:
         return self._state.check_size(bucket, self._reducer.encode(bucket.state))
 
     def _given_up(self, event: StageEvent) -> bool:
         return self._tries.get((event.partition, event.offset), 0) >= TRIES
+
+    def _reduce(self, work: Sequence[tuple[StageEvent, PartitionState[S], Bucket[S]]]) -> list[Output]:
+        if self._contexts is not None:
+            return self._contexts.apply(work)
+        return self._reducer.apply([event for event, _, _ in work], [bucket.state for _, _, bucket in work])
 
     def _apply_one_by_one(self, batch: StageBatch[S]) -> None:
         batch.outputs = []
@@ -263,6 +295,8 @@ class ExactStage(Generic[S]):
                 self._check_tries(event)
                 outputs = self._reduce([(event, partition, bucket)])
                 batch.changed(partition, bucket, self._encoded(bucket))
+            except StateFormatError:
+                raise
             except Exception as error:
                 place = (self.name, event.partition, event.offset)
                 if isinstance(error, TooCostlyError | StateFullError):
@@ -320,6 +354,8 @@ class ExactStage(Generic[S]):
     def _drop(self) -> None:
         self._epoch += 1
         self._state.forget()
+        if self._contexts is not None:
+            self._contexts.forget()
         self._holes.forget()
         self._times.forget()
         self._ahead.forget()
@@ -344,6 +380,8 @@ class ExactStage(Generic[S]):
         for number, end in ends.items():
             partition = self._state.partition(number)
             self.counts.wanted[number], self.counts.ends[number] = partition.wanted, max(end, partition.wanted)
+            if self._contexts is not None:
+                self._contexts.ends_at(number, max(end, partition.wanted))
             ahead = await self._ahead.check(number, before[number], end)
             if not self._current(batch):
                 return

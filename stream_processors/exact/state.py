@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from springback.stream_processors.errors import StateFormatError, StateFullError
+from springback.stream_processors.exact.context_log import read_context_key
 from springback.stream_processors.exact.port import StageReducer
 from springback.stream_processors.topics import LARGEST_RECORD_BYTES
 
@@ -33,7 +34,7 @@ T = TypeVar("T", bound=VersionedState)
 
 
 class TableKey(NamedTuple):
-    """What a key of the table means: a bucket of a partition, or (`bucket` None) the partition's position."""
+    """What a key of the table means: a bucket of a partition, or (`bucket` None) its position or of its contexts."""
 
     partition: int
     bucket: int | None
@@ -104,11 +105,14 @@ def read_key(key: bytes) -> TableKey:
         StateFormatError: the key is none of ours.
     """
     partition, separator, rest = key.partition(b"/")
-    if separator and partition.isdigit() and (rest == _POSITION_SUFFIX or rest.isdigit()):
-        return TableKey(int(partition), None if rest == _POSITION_SUFFIX else int(rest))
+    if separator and partition.isdigit() and rest.isdigit():
+        return TableKey(int(partition), int(rest))
+    if separator and partition.isdigit() and (rest == _POSITION_SUFFIX or read_context_key(key) is not None):
+        return TableKey(int(partition), None)
     message = (
-        f"State key {key[:64]!r}: expected PARTITION/BUCKET or PARTITION/next. The changelog belongs to another "
-        "program: start under another app_id."
+        f"State key {key[:64]!r}: expected PARTITION/BUCKET, PARTITION/next, PARTITION/switch/… or "
+        "PARTITION/content/…. The changelog belongs to another program, or a newer springback: start under another "
+        "app_id, or run that version."
     )
     raise StateFormatError(message)
 
@@ -223,6 +227,9 @@ class StateTable(Protocol):
     def put(self, key: bytes, value: bytes) -> None:
         """Sets a key."""
 
+    def delete(self, key: bytes) -> None:
+        """Takes a key out."""
+
 
 class Bucket(Generic[S]):
     """Part of a partition's state. `applied` is the offset of the last event applied to it."""
@@ -270,6 +277,10 @@ class StageState(Generic[S]):
         if not self._partitions.keys() >= set(partitions):
             return None
         return [bucket.state for partition in self._partitions.values() for bucket in partition.buckets.values()]
+
+    def wanted(self) -> dict[int, int]:
+        """The next offset wanted of each live partition."""
+        return {number: partition.wanted for number, partition in self._partitions.items()}
 
     def partition(self, number: int) -> PartitionState[S]:
         """The partition's live state, read from the table at its first use.

@@ -47,6 +47,7 @@ class StageCounts:
         too_costly: messages that took too long time after time, and were passed over.
         too_large: messages that would have made a state too large, and were passed over.
         tick_failures: buckets that a tick failed on.
+        switches: times that a partition went over to another context (the baseline that scores).
         wanted: next offset wanted, by partition.
         ends: end of each partition, when last asked for.
         processed_at: when the last message of each partition was done, on the monotonic clock.
@@ -64,6 +65,7 @@ class StageCounts:
     too_costly: int = 0
     too_large: int = 0
     tick_failures: int = 0
+    switches: int = 0
     wanted: dict[int, int] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     processed_at: dict[int, float] = field(default_factory=dict)
@@ -115,6 +117,7 @@ class StageCounts:
             "too_costly": self.too_costly,
             "too_large": self.too_large,
             "tick_failures": self.tick_failures,
+            "switches": self.switches,
             "partitions": {
                 str(partition): {
                     "wanted": wanted,

@@ -117,6 +117,17 @@ class Evaluation:
     rejected: list[RejectedRow] = field(default_factory=list)
     steps: StepAccount = field(default_factory=StepAccount)
 
+    def take(self, outputs: TrackerOutputs, table: StepTable | None = None) -> None:
+        """Adds what a batch came to, and its rows."""
+        self.begun += outputs.begun
+        self.summaries += outputs.summaries
+        self.windows += [window for window in outputs.windows if window.state != "open"]
+        latest = {(status.producer, status.agent): status for status in [*self.statuses, *outputs.statuses]}
+        self.statuses = list(latest.values())
+        if table is not None:
+            self.rejected += table.rejected
+            self.steps.add(table, outputs.unused)
+
     @cached_property
     def families(self) -> list[FamilyReading]:
         """What each family, method and version withstands: stability, margins, stress capacity, navigation."""
@@ -212,16 +223,8 @@ def evaluate_frames(
     ready = materialise(learned, config.baseline, config.window.fixed_bounds())
     evaluation = Evaluation(config, learned)
     scoring = config if lagged else exact(config)
-    latest: dict[tuple[str, str], AgentStatus] = {}
     for outputs, table in run(frames, ready, scoring, batch_frames, model):
-        evaluation.begun += outputs.begun
-        evaluation.summaries += outputs.summaries
-        evaluation.windows += [window for window in outputs.windows if window.state != "open"]
-        latest |= {(status.producer, status.agent): status for status in outputs.statuses}
-        if table is not None:
-            evaluation.rejected += table.rejected
-            evaluation.steps.add(table, outputs.unused)
-    evaluation.statuses = list(latest.values())
+        evaluation.take(outputs, table)
     return evaluation
 
 

@@ -105,7 +105,7 @@ class LearnBaselines:
     def _take(self, state: LearnerState, message: EpisodeContribution | BaselineReplacement) -> set[CellKey] | None:
         known = state.families.setdefault(message.family, FamilyBaseline())
         if isinstance(message, BaselineReplacement):
-            state.families[message.family] = message.baseline
+            state.families[message.family] = msgspec.structs.replace(message.baseline, origin=message.request)
             return {*known.cells, *message.baseline.cells}
         if known.frozen:
             self.ignored += 1

@@ -1,6 +1,6 @@
 """The first stage: step frames in; windows, summaries, agent statuses, baseline contributions and dead letters out."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -12,7 +12,8 @@ from springback.stream_processors.exact.state import decode_versioned
 from springback.stream_processors.intake.step_table import ArrivedFrame, StepTable
 from springback.stream_processors.intake.validation import tabulate
 from springback.stream_processors.resilience.baseline.codec import encode_contribution
-from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline
+from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
+from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import encode_reading
 from springback.stream_processors.resilience.stability.value_function import ValueModel
@@ -39,7 +40,7 @@ class TrackSteps:
 
     Args:
         config: settings of the core.
-        baseline: gives the baseline to score by, as it is just now.
+        baseline: what `apply` scores by; None leaves every step unscored. A worker scores by `apply_by`.
         model: values states; None for the mean returns by anchor.
 
     Attributes:
@@ -49,11 +50,13 @@ class TrackSteps:
     def __init__(
         self,
         config: ResilienceConfig,
-        baseline: Callable[[], MaterialisedBaseline],
+        baseline: MaterialisedBaseline | None = None,
         model: ValueModel | None = None,
     ) -> None:
         self._tracker = EpisodeTracker(config, model)
-        self._baseline = baseline
+        self._baseline = baseline or materialise(
+            StageBaseline(grid=config.grid), config.baseline, config.window.fixed_bounds()
+        )
         self.steps = 0
 
     def blank(self) -> TrackerState:
@@ -76,6 +79,12 @@ class TrackSteps:
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[TrackerState]) -> list[Output]:
         """Takes in a batch of frames in one pass of the core; what cannot be used goes to the dead letters."""
+        return self.apply_by(events, states, self._baseline)
+
+    def apply_by(
+        self, events: Sequence[StageEvent], states: Sequence[TrackerState], baseline: MaterialisedBaseline
+    ) -> list[Output]:
+        """As `apply`, scored by a given baseline."""
         dead: list[Output] = []
         sources: list[StageEvent] = []
         arrived: list[ArrivedFrame] = []
@@ -95,7 +104,7 @@ class TrackSteps:
             arrived.append(ArrivedFrame(frame, event.time_s))
             buckets.append(state)
         table = tabulate(arrived, MOST_FAULTS)
-        found = self._tracker.track(table, buckets, self._baseline())
+        found = self._tracker.track(table, buckets, baseline)
         self.steps += len(table.step)
         dead += _rejected_messages(sources, table)
         dead += [_unused_message(sources[steps.frame], steps) for steps in found.unused if steps.reason != "duplicate"]

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import faust
 
+from springback.stream_processors.exact.contexts import ContextSource
 from springback.stream_processors.exact.port import Arrival, StageEvent, StageReducer
 from springback.stream_processors.exact.stage import ExactStage
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.stages.aggregate_families import AggregateFamilies, AggregateState
 from springback.stream_processors.stages.learn_baselines import LearnBaselines, LearnerState
+from springback.stream_processors.stages.scoring_baseline import ScoringBaseline
 from springback.stream_processors.stages.track_steps import TrackSteps
 from springback.stream_processors.topics import (
     BASELINES_TABLE,
@@ -62,12 +64,13 @@ def add_stages(
     """
     config = settings.resilience
     model = find_value_model(settings.value_model)
-    tracker = TrackSteps(config, baselines.current, model)
+    tracker = TrackSteps(config, model=model)
+    scoring = ScoringBaseline(config, baselines, tracker, settings.baseline_refresh_s)
     learner, families = LearnBaselines(config.baseline), AggregateFamilies(config.aggregate)
     stages = Stages(
         add_stage(
             app, settings, "track_steps", *steps_source(settings), tracker, lambda key: hash_of(key) % settings.buckets,
-            baselines, on_failure,
+            baselines, on_failure, scoring,
         ),
         add_stage(
             app, settings, "learn_baselines", CONTRIBUTIONS, BASELINES_TABLE, learner, hash_of, baselines, on_failure
@@ -97,8 +100,12 @@ def add_stage(
     bucket_of: Callable[[bytes], int],
     baselines: BaselineSource,
     on_failure: Callable[[BaseException], None],
+    contexts: ContextSource[S] | None = None,
 ) -> ExactStage[S]:
-    """One stage as an agent under the exact protocol. The arguments are those of `add_stages`, for a stage alone."""
+    """One stage as an agent under the exact protocol.
+
+    The arguments are those of `add_stages`, for a stage alone; `contexts` as for `ExactStage`.
+    """
     topic = app.topic(
         topic_name(source, settings.prefix),
         key_serializer="raw",
@@ -119,6 +126,7 @@ def add_stage(
         batch_max=settings.batch_max,
         session_timeout_s=settings.session_timeout_s,
         stall_s=settings.stall_s,
+        contexts=contexts,
     )
 
     async def revoked(*_: object, **__: object) -> None:

@@ -95,12 +95,7 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
     baselines: BaselineSource = (
         FrozenBaseline(Path(settings.frozen_baseline), settings.resilience)
         if settings.frozen_baseline
-        else BaselineFeed(
-            settings.kafka,
-            topic_name(BASELINES, settings.prefix),
-            settings.resilience,
-            settings.baseline_refresh_s,
-        )
+        else BaselineFeed(settings.kafka, topic_name(BASELINES, settings.prefix), settings.resilience)
     )
     async with contextlib.AsyncExitStack() as opened:
         if not await run_until(stop, _declare_until_answered(settings)):

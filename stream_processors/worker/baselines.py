@@ -6,7 +6,6 @@ stage that does, and waits until the topic shows the result.
 """
 
 import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,7 +27,6 @@ from springback.stream_processors.resilience.baseline.codec import (
     family_record_key,
     load_baseline,
 )
-from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
 from springback.stream_processors.resilience.baseline.stage_baseline import FamilyBaseline, StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.service.kafka_connection import KafkaConnection
@@ -66,10 +64,14 @@ async def started(client: Any) -> AsyncIterator[None]:
 
 
 class BaselineSource(Protocol):
-    """Where a worker gets its baseline. `version` rises with every change; `ready` is set once it may be used."""
+    """Where a worker gets its baseline. `version` rises with every change; `ready` is set once it may be used.
+
+    `pinned` says that it is to be scored by exactly as it is.
+    """
 
     ready: asyncio.Event
     version: int
+    pinned: bool
 
     @property
     def cells(self) -> int:
@@ -78,12 +80,15 @@ class BaselineSource(Protocol):
     async def run(self) -> None:
         """Keeps it up to date, until cancelled."""
 
-    def current(self) -> MaterialisedBaseline:
-        """The baseline to score by."""
+    def usable(self) -> StageBaseline:
+        """The families that may be scored by, as they are just now."""
 
 
 class FrozenBaseline:
     """The baseline of a file, pinned: what the fleet learns meanwhile plays no part.
+
+    A worker that is started with another file goes over to it as it would to a newer baseline: where nothing has been
+    sent of yet.
 
     Args:
         file: what `springback baseline export` wrote.
@@ -94,25 +99,24 @@ class FrozenBaseline:
     """
 
     def __init__(self, file: Path, config: ResilienceConfig) -> None:
-        baseline = read_baseline(file, config.grid, "frozen_baseline")
-        self._materialised = materialise(baseline, config.baseline, config.window.fixed_bounds())
-        self._cells = _count_cells(baseline)
+        self._baseline = read_baseline(file, config.grid, "frozen_baseline")
         self.version = 0
+        self.pinned = True
         self.ready = asyncio.Event()
         self.ready.set()
 
     @property
     def cells(self) -> int:
         """How many cells the file holds."""
-        return self._cells
+        return _count_cells(self._baseline)
 
     async def run(self) -> None:
         """Waits until cancelled: nothing ever changes."""
         await asyncio.Event().wait()
 
-    def current(self) -> MaterialisedBaseline:
+    def usable(self) -> StageBaseline:
         """The file's baseline."""
-        return self._materialised
+        return self._baseline
 
 
 class BaselineFeed:
@@ -122,20 +126,16 @@ class BaselineFeed:
         kafka: how to reach the broker.
         topic: name of the compacted topic, with its prefix.
         config: settings of the core.
-        refresh_s: shortest time between two materialisations.
     """
 
-    def __init__(self, kafka: KafkaConnection, topic: str, config: ResilienceConfig, refresh_s: float) -> None:
+    def __init__(self, kafka: KafkaConnection, topic: str, config: ResilienceConfig) -> None:
         self.ready = asyncio.Event()
         self.version = 0
+        self.pinned = False
         self._kafka = kafka
         self._topic = topic
         self._config = config
-        self._refresh_s = refresh_s
         self._learned = StageBaseline(grid=config.grid)
-        self._materialised = self._materialise()
-        self._materialised_version = 0
-        self._materialised_at = -refresh_s
 
     @property
     def cells(self) -> int:
@@ -158,14 +158,9 @@ class BaselineFeed:
                 if not self.ready.is_set() and not [p for p, end in ends.items() if await consumer.position(p) < end]:
                     self.ready.set()
 
-    def current(self) -> MaterialisedBaseline:
-        """The baseline to score by: the newest, or one that is at most the refresh time old."""
-        due = time.monotonic() - self._materialised_at >= self._refresh_s
-        if due and self._materialised_version != self.version:
-            self._materialised = self._materialise()
-            self._materialised_version = self.version
-            self._materialised_at = time.monotonic()
-        return self._materialised
+    def usable(self) -> StageBaseline:
+        """The families that have learned enough to be scored by, or are frozen."""
+        return self._learned.mature(self._config.baseline)
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         try:
@@ -177,10 +172,6 @@ class BaselineFeed:
             )
             raise StateFormatError(message) from error
         self.version += 1
-
-    def _materialise(self) -> MaterialisedBaseline:
-        usable = self._learned.mature(self._config.baseline)
-        return materialise(usable, self._config.baseline, self._config.window.fixed_bounds())
 
 
 def _count_cells(baseline: StageBaseline) -> int:

@@ -57,6 +57,10 @@ class PartitionedTable(Table[bytes, bytes]):
         """Sets a key, here and in the changelog."""
         self[key] = value
 
+    def delete(self, key: bytes) -> None:
+        """Takes a key out, here and in the changelog."""
+        del self[key]
+
     async def written(self) -> None:
         """Waits until the changelog has all that was put.
 

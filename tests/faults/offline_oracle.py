@@ -129,13 +129,12 @@ def expected_of(steps: Sequence[TopicRecord], config: ResilienceConfig, scored_b
     """
     expected = Expected()
     states: dict[int, TrackerState] = {}
-    place = 0, 0
-    reducer = TrackSteps(config, lambda: scored_by(*place))
+    reducer = TrackSteps(config)
     for record in steps:
-        place = record.partition, record.offset
         state = states.setdefault(record.partition, TrackerState())
         expected.account.sent += decode_frame(record.value or b"").n_steps
-        for output in reducer.apply([_event(STEPS, record)], [state]):
+        baseline = scored_by(record.partition, record.offset)
+        for output in reducer.apply_by([_event(STEPS, record)], [state], baseline):
             if output.topic in expected.outputs and output.value is not None:
                 identity = identity_of(output.topic, output.value, output.headers)
                 expected.outputs[output.topic].setdefault(identity, output.value)

@@ -3,6 +3,7 @@
 import asyncio
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from springback.stream_processors.errors import TransientBrokerError
 from springback.stream_processors.exact.port import Arrival, Output, StageEvent
@@ -94,6 +95,9 @@ class FakeEngine:
     def put(self, key: bytes, value: bytes) -> None:
         self.table[key] = value
 
+    def delete(self, key: bytes) -> None:
+        del self.table[key]
+
 
 class CountingReducer:
     """Counts values per key, with a running hash that shows any loss, repetition or change of order.
@@ -141,7 +145,7 @@ class CountingReducer:
 State = dict[str, list[float]]
 
 
-def stage_on(engine: FakeEngine, reducer: CountingReducer | None = None, **options: int) -> ExactStage[State]:
+def stage_on(engine: FakeEngine, reducer: CountingReducer | None = None, **options: Any) -> ExactStage[State]:
     reducer = reducer or CountingReducer()
     return ExactStage("test", engine, engine, reducer, lambda key: sum(key) % BUCKETS, clock=engine.clock, **options)
 

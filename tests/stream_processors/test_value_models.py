@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -173,7 +172,7 @@ def test_the_first_stage_values_states_by_the_network() -> None:
         ]
         for name, model in (("network", network()), ("anchor", None)):
             baseline = learn_baseline(frames, config, model=model)
-            stage = TrackSteps(config, partial(ready, baseline, config), model)
+            stage = TrackSteps(config, ready(baseline, config), model)
             event = StageEvent("steps", 0, 0, frames[0].producer.encode(), encode_msgpack(frames[0]), START_S)
             outputs = stage.apply([event], [stage.blank()])
             readings = [decode_reading(output.value or b"") for output in outputs if output.topic == SUMMARIES]

@@ -57,6 +57,7 @@ class FamilyRecord(msgspec.Struct, frozen=True, kw_only=True):
     stable: int = 0
     cycles: list[float] = []
     request: str = ""
+    origin: str = ""
     schema_version: int = BASELINE_SCHEMA_VERSION
 
 
@@ -89,10 +90,29 @@ class BaselineFile(msgspec.Struct, frozen=True, kw_only=True):
     families: dict[str, StoredFamily]
 
 
+class ScoringFamily(msgspec.Struct, frozen=True, array_like=True):
+    """A family as it scores, in a form that equal families have equal bytes of: cells in sorted order.
+
+    `grid` is its progress and residual bins. Cells are (mode, progress bin, residual bin, sums, policy sums).
+    """
+
+    schema_version: int
+    grid: AnchorGrid
+    references: int
+    valued: int
+    stable: int
+    frozen: bool
+    origin: str
+    largest: list[LargestSums]
+    cycles: list[float]
+    cells: list[tuple[str, int, int, bytes, bytes]]
+
+
 Contribution = EpisodeContribution | BaselineReplacement
 _encoder = msgspec.msgpack.Encoder()
 _contribution_decoder = msgspec.msgpack.Decoder(Contribution)
 _record_decoder = msgspec.msgpack.Decoder(FamilyRecord)
+_scoring_decoder = msgspec.msgpack.Decoder(ScoringFamily)
 
 
 def encode_contribution(contribution: Contribution) -> bytes:
@@ -148,6 +168,7 @@ def baseline_records(
         stable=baseline.stable,
         cycles=baseline.cycles,
         request=request,
+        origin=baseline.origin,
     )
     yield family_record_key(family), _encoder.encode(record)
 
@@ -188,7 +209,42 @@ def apply_record(baseline: StageBaseline, key: bytes, value: bytes | None) -> Fa
     _check_version(record.schema_version, f"stage-baseline record of family {family!r}")
     known.references, known.largest, known.frozen = record.references, record.largest, record.frozen
     known.valued, known.stable, known.cycles = record.valued, record.stable, record.cycles
+    known.origin = record.origin
     return record
+
+
+def encode_scoring_family(family: FamilyBaseline, grid: AnchorGrid) -> bytes:
+    """All that scoring by a family takes. Which contributions it remembers plays no part in it."""
+    cells = [(*place, family.cells[place], family.policy.get(place, b"")) for place in sorted(family.cells)]
+    counts = family.references, family.valued, family.stable, family.frozen
+    content = ScoringFamily(BASELINE_SCHEMA_VERSION, grid, *counts, family.origin, family.largest, family.cycles, cells)
+    return _encoder.encode(content)
+
+
+def decode_scoring_family(data: bytes) -> tuple[FamilyBaseline, AnchorGrid]:
+    """The family, and the grid that it was learned with.
+
+    Raises:
+        BaselineFormatError: the bytes hold none, or one of another version.
+    """
+    try:
+        content = _scoring_decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        message = f"unreadable scoring baseline ({len(data)} bytes): {error}"
+        raise BaselineFormatError(message) from error
+    _check_version(content.schema_version, "scoring baseline")
+    family = FamilyBaseline(
+        cells={(mode, p, q): sums for mode, p, q, sums, _ in content.cells},
+        policy={(mode, p, q): policy for mode, p, q, _, policy in content.cells if policy},
+        references=content.references,
+        valued=content.valued,
+        stable=content.stable,
+        frozen=content.frozen,
+        origin=content.origin,
+        largest=content.largest,
+        cycles=content.cycles,
+    )
+    return family, content.grid
 
 
 def dump_baseline(baseline: StageBaseline) -> bytes:

@@ -39,6 +39,8 @@ BASELINE_SCHEMA_VERSION = 2
 CellKey = tuple[str, int, int]
 """Mode, progress bin, residual bin."""
 
+GROWTH_PART = 10
+"""The references of a family must grow by one in so many before steps are scored by what they have taught (ours)."""
 SUMS_WIDTH = 1 + N_SAMPLE + N_SAMPLE * (N_SAMPLE + 1) // 2
 N_STABILITY = 3
 """|delta|, |A| and the variance of V: the vector x^stab of equation 5."""
@@ -132,7 +134,8 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
 
     `valued` and `stable` count the reference episodes that have taught returns and stability vectors. `largest` are
     the sums that alarm bounds are calibrated by, `recent` the marks of the latest contributions' episodes; both oldest
-    first, as are `cycles`, the median cycle times of episodes.
+    first, as are `cycles`, the median cycle times of episodes. `origin` names the import that it goes back to; it is
+    empty if all of it was learned here.
     """
 
     cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
@@ -143,6 +146,7 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
     largest: list[LargestSums] = msgspec.field(default_factory=list)
     cycles: list[float] = msgspec.field(default_factory=list)
     frozen: bool = False
+    origin: str = ""
     recent: list[int] = msgspec.field(default_factory=list)
     schema_version: int = BASELINE_SCHEMA_VERSION
 
@@ -176,6 +180,28 @@ class FamilyBaseline(msgspec.Struct, kw_only=True):
     def counting_sums(self) -> list[LargestSums]:
         """The largest sums that alarm bounds may rest on: those of which it is known what scored them (ours)."""
         return [sums for sums in self.largest if sums.references > 0]
+
+    def stage(self, config: BaselineConfig) -> tuple[bool, ...]:
+        """What of it may be used by now: returns, stability, its own alarm bounds, windows that are not provisional."""
+        behind_bounds = len(self.counting_sums())
+        return (
+            self.valued >= config.mature_episodes,
+            self.stable >= config.mature_episodes,
+            behind_bounds >= config.calibration_episodes,
+            behind_bounds >= config.learning_references,
+            self.references >= config.learning_references,
+        )
+
+    def outgrows(self, before: "FamilyBaseline", config: BaselineConfig) -> bool:
+        """Whether it says so much more than a former one that steps are to be scored by it from now on (ours).
+
+        That is when its references have grown by a tenth, when more of it may be used, or when it is not what the
+        former one has grown to: an import has taken its place, or it is frozen, or no longer.
+        """
+        replaced = (self.origin, self.frozen) != (before.origin, before.frozen) or self.references < before.references
+        more = self.references - before.references
+        grown = more > 0 and more * GROWTH_PART >= before.references
+        return replaced or grown or self.stage(config) != before.stage(config)
 
     def matured(self, episodes: int) -> "FamilyBaseline":
         """The same baseline, without the returns or the stability that fewer episodes than these have taught."""

@@ -34,7 +34,7 @@ def rows(count: int, **columns: list[Any]) -> dict[str, Any]:
 
 def taken_in(data: bytes, *, learned: bool = False) -> tuple[TrackSteps, Any, list[Output]]:
     baseline = ready(nominal_baseline(CONFIG, 12), CONFIG) if learned else nothing_learned(CONFIG)
-    reducer = TrackSteps(CONFIG, lambda: baseline)
+    reducer = TrackSteps(CONFIG, baseline)
     state = reducer.blank()
     return reducer, state, reducer.apply([StageEvent("steps", 0, 0, b"p", data, START_S)], [state])
 

@@ -70,7 +70,7 @@ def test_an_open_window_of_an_older_version_goes_on(older: Callable[[Any], dict[
     frames = [frame_of(rows[:10]), frame_of(rows[10:], "success")]
     whole, _ = run_tracker(frames, CONFIG, baseline)
     _, state = run_tracker(frames[:1], CONFIG, baseline)
-    stage = TrackSteps(CONFIG, lambda: baseline)
+    stage = TrackSteps(CONFIG, baseline)
     restored = stage.decode(msgspec.msgpack.encode(older(state)))
     assert restored.schema_version == TRACKER_SCHEMA_VERSION == 3
     rest, _ = run_tracker(frames[1:], CONFIG, baseline, state=restored, arrivals=[START_S + 1])
@@ -83,7 +83,7 @@ def test_what_comes_again_of_episodes_of_version_2_are_copies() -> None:
     baseline = ready(nominal_baseline(CONFIG), CONFIG)
     frames = [frame_of(nominal_rows(0, 20), "success"), frame_of(nominal_rows(0, 8), episode="2")]
     _, state = run_tracker(frames, CONFIG, baseline)
-    restored = TrackSteps(CONFIG, lambda: baseline).decode(msgspec.msgpack.encode(as_version_2(state)))
+    restored = TrackSteps(CONFIG, baseline).decode(msgspec.msgpack.encode(as_version_2(state)))
     _, state = run_tracker(frames, CONFIG, baseline, state=restored)
     counts = state.agents["robot-7"].counts
     assert (counts.steps, counts.duplicate_steps) == (28, 28)
@@ -108,7 +108,7 @@ def test_what_version_1_had_learned_is_kept_without_its_sums() -> None:
 @pytest.mark.parametrize("version", [0, 4])
 def test_state_of_a_version_that_is_not_known_is_refused_with_what_to_do(version: int) -> None:
     data = msgspec.msgpack.encode({"schema_version": version})
-    for stage in (LearnBaselines(CONFIG.baseline), TrackSteps(CONFIG, lambda: ready(StageBaseline(), CONFIG))):
+    for stage in (LearnBaselines(CONFIG.baseline), TrackSteps(CONFIG, ready(StageBaseline(), CONFIG))):
         with pytest.raises(StateFormatError, match=f"schema_version {version}.*run that version, or start anew"):
             stage.decode(data)
 

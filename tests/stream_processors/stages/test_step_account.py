@@ -27,7 +27,7 @@ REASONS = ("duplicate", "overtaken", "after_end", "old_session", "session_again"
 
 def stage() -> TrackSteps:
     blank = nothing_learned(CONFIG)
-    return TrackSteps(CONFIG, lambda: blank)
+    return TrackSteps(CONFIG, blank)
 
 
 def events_of(frames: list[StepFrame], **fields: Any) -> list[StageEvent]:

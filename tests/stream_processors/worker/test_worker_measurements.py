@@ -33,7 +33,7 @@ class Worker:
     def __init__(self) -> None:
         self.engine = FakeEngine()
         nothing = materialise(StageBaseline(), CONFIG.baseline, CONFIG.window.fixed_bounds())
-        tracker = TrackSteps(CONFIG, lambda: nothing)
+        tracker = TrackSteps(CONFIG, nothing)
         learner, families = LearnBaselines(CONFIG.baseline), AggregateFamilies(CONFIG.aggregate)
         quiet, clock = FakeEngine(), self.engine.clock
         self.tracking = ExactStage(TRACK_STEPS, self.engine, self.engine, tracker, lambda _: 0, clock=clock)

@@ -1,0 +1,171 @@
+"""Events are applied by the context that was written for their offsets, whatever happens to the workers meanwhile."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from springback.stream_processors.exact.context_log import (
+    ContextLog,
+    Switch,
+    decode_content,
+    decode_switch,
+    digest_of,
+    read_context_key,
+)
+from springback.stream_processors.exact.contexts import HeldContext, Renewal
+from springback.stream_processors.exact.port import Output, StageEvent
+from springback.stream_processors.exact.stage import ExactStage
+from tests.stream_processors.crashing_workers import Broker, KilledError, Worker
+from tests.stream_processors.fake_engine import CountingReducer
+
+PARTITIONS = 2
+State = dict[str, list[float]]
+
+
+class Factor:
+    """A context of one part: a number, which stands in each output. Any change of it is due at once."""
+
+    topic = "switches"
+    interval_s = 0.0
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.calls: list[tuple[bytes, int]] = []
+
+    def version(self) -> int:
+        return self.value
+
+    def renewed(self, held: Sequence[HeldContext]) -> Renewal:
+        if not self.value:
+            return Renewal({}, {})
+        content = b"%d" % self.value
+        return Renewal({"factor": digest_of(content)}, {digest_of(content): content})
+
+    def apply(self, events: Sequence[StageEvent], states: Sequence[State], context: HeldContext) -> list[Output]:
+        factor = b"".join(context.content(digest) for digest in context.parts.values())
+        self.calls.append((factor, len(events)))
+        return [
+            Output(output.topic, output.key, (output.value or b"") + b"x" + factor)
+            for output in CountingReducer().apply(events, states)
+        ]
+
+
+def stage_of(worker: Worker, factor: Factor, batch_max: int = 500) -> ExactStage[State]:
+    return ExactStage(
+        "test",
+        worker,
+        worker,
+        CountingReducer(idle_s=1e9),
+        lambda key: sum(key) % 3,
+        batch_max=batch_max,
+        contexts=factor,
+        clock=lambda: worker.broker.now,
+    )
+
+
+def expected(broker: Broker, records: Iterable[tuple[bytes, bytes | None]]) -> set[tuple[bytes, bytes]]:
+    """What each event comes to by the switches among the records, in the order of the log."""
+    switches: dict[int, dict[bytes, Switch]] = {}
+    contents: dict[bytes, bytes] = {}
+    for key, record in records:
+        place = read_context_key(key)
+        if place is None or record is None:
+            continue
+        if place.digest is None:
+            switches.setdefault(place.partition, {})[key] = decode_switch(key, record)
+        else:
+            contents[place.digest] = decode_content(key, record)
+    outputs: set[tuple[bytes, bytes]] = set()
+    for partition, events in broker.log.items():
+        state: State = {}
+        log = ContextLog(switches.get(partition, {}).values())
+        for event in events:
+            switch = log.at(event.offset)
+            assert switch is not None
+            [output] = CountingReducer().apply([event], [state])
+            factor = b"".join(contents[digest] for digest in switch.parts.values())
+            outputs.add((output.key, (output.value or b"") + b"x" + factor))
+    return outputs
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, PARTITIONS - 1), st.integers(0, 3)),
+        st.tuples(st.just("read"), st.integers(0, PARTITIONS - 1), st.integers(1, 6)),
+        st.tuples(st.just("read"), st.integers(0, PARTITIONS - 1), st.integers(1, 6)),
+        st.tuples(st.sampled_from(["learn", "tick", "rewind"]), st.just(0), st.just(0)),
+        st.tuples(st.just("kill"), st.integers(0, 7), st.integers(0, 4)),
+        st.tuples(st.just("pause"), st.integers(0, 7), st.integers(1, 6)),
+        st.tuples(st.just("wake"), st.just(0), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+async def _live_through(broker: Broker, factor: Factor, actions: Sequence[tuple[str, int, int]]) -> None:
+    worker = Worker(broker)
+    stage = stage_of(worker, factor, batch_max=5)
+    paused: list[tuple[Worker, asyncio.Task[list[int]]]] = []
+    for action, first, second in actions:
+        broker.now += 1.5
+        if action == "append":
+            broker.append(first, b"k%d" % (10 * first + second), b"%d" % len(broker.log[first]))
+        elif action == "read":
+            await stage.process(worker.read(first, second))
+        elif action == "learn":
+            factor.value += 1
+        elif action == "tick":
+            await stage.tick()
+        elif action == "rewind":
+            worker.read_next.clear()
+        elif action == "kill":
+            worker.kill_in, worker.survives = first, second
+            try:
+                for partition in broker.log:
+                    await stage.process(worker.read(partition, 6))
+            except KilledError:
+                pass
+            worker = Worker(broker)
+            stage = stage_of(worker, factor, batch_max=5)
+        elif action == "pause":
+            worker.pause_in = first
+            task = asyncio.create_task(stage.process(worker.read(second % PARTITIONS, second)))
+            for _ in range(50):
+                await asyncio.sleep(0)
+            paused.append((worker, task))
+            broker.now += 20  # longer than the session timeout
+            worker = Worker(broker)
+            stage = stage_of(worker, factor, batch_max=5)
+        elif action == "wake":
+            await _wake(paused)
+    await _wake(paused)
+    worker = Worker(broker)
+    stage = stage_of(worker, factor, batch_max=5)
+    for _ in range(8):
+        for partition in broker.log:
+            await stage.process(worker.read(partition, 1000))
+        broker.now += 6
+        await stage.tick()
+
+
+async def _wake(paused: list[tuple[Worker, asyncio.Task[list[int]]]]) -> None:
+    for worker, task in paused:
+        worker.resumed.set()
+        await task
+        worker.noticed = True
+    paused.clear()
+
+
+@settings(max_examples=400, deadline=None)
+@given(ACTIONS)
+def test_whatever_happens_each_event_is_applied_by_what_was_written_for_its_offset(
+    actions: list[tuple[str, int, int]],
+) -> None:
+    broker, factor = Broker(PARTITIONS), Factor()
+    asyncio.run(_live_through(broker, factor, actions))
+    shown = [(output.key, output.value) for output in broker.sent if output.topic == "switches"]
+    found = {(output.key, output.value or b"") for output in broker.sent if output.topic == "out"}
+    assert found == expected(broker, shown)
+    assert found == expected(broker, broker.history)
