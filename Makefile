@@ -5,6 +5,7 @@
 #   make demo SOURCE=habitat         the same with recorded Habitat episodes
 #   make demo BROKER=kafka           the same on a real Apache Kafka (or BROKER=HOST:PORT for one that runs already)
 #   make test                        all tests; ARGS=... goes to pytest
+#   make test-oldest                 the tests of the base install, on the oldest Python that it runs on
 #   make check                       lint, format, types, import order
 #   make bench                       steps per second through one worker
 #   make faults                      faults of every kind on a real Kafka, and whether anything was lost or doubled
@@ -24,8 +25,16 @@ INSTALLED := $(VENV)/.springback-installed
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
 
+# The oldest Python that is here and that the base install runs on, with an environment of its own.
+OLDEST ?= $(shell for candidate in python3.9 $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.9*/bin/python \
+	python3.10 $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.10*/bin/python; do \
+	$$candidate -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$candidate && break; done)
+OLDEST_VENV := .venv-oldest
+ROOMS_OF_AGENTS := contract emitter environments habitat habitat_testbed mapping perturbations
+
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check bench faults clean java java-if-possible monitoring-if-possible sources-if-possible
+.PHONY: help venv demo test test-oldest check bench faults clean java java-if-possible monitoring-if-possible sources-if-possible
 
 help:
 	@sed -n '4,11s/^# *//p' Makefile
@@ -44,6 +53,23 @@ demo: $(INSTALLED) $(if $(filter kafka,$(BROKER)),java)
 
 test: $(INSTALLED) java-if-possible monitoring-if-possible sources-if-possible
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+# What goes onto robots and into the environments of simulators; `tests/oldest_python.py` says which tests those are.
+test-oldest:
+ifeq ($(OLDEST),)
+	@echo 'There is no Python 3.9 or 3.10 here (make OLDEST=/path/to/python3.9 test-oldest), so nothing is tested on one.' >&2
+	@test -z "$$CI"
+else
+test-oldest: $(OLDEST_VENV)/.springback-installed
+	$(OLDEST_VENV)/bin/python -m pytest -n $(JOBS) tests/producers tests/test_oldest_python.py \
+		$(addprefix .src/springback/producers/,$(ROOMS_OF_AGENTS)) $(ARGS)
+endif
+
+$(OLDEST_VENV)/.springback-installed: pyproject.toml
+	$(OLDEST) -m venv $(OLDEST_VENV)
+	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[gymnasium]' \
+		'hypothesis>=6.100' 'pytest>=8.3,<9.2' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6'
+	@touch $@
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -66,5 +92,5 @@ java-if-possible monitoring-if-possible sources-if-possible: %-if-possible:
 	@deploy/ensure_tools.sh $* || { test -z "$$CI" && echo 'Going on: the tests that need them will be skipped.' >&2; }
 
 clean:
-	rm -rf $(VENV) build dist .src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST_VENV) build dist .src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,8 @@ The commands themselves are in `deploy/commands/`. Whatever they need is importe
 `springback --help` is quick, and an install that lacks an extra says which one to add.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
@@ -14,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Final
 
-from springback.producers.errors import EXTRA_OF_PACKAGE
+from springback.producers.errors import EXTRA_OF_PACKAGE, OlderPythonError
 
 DEBUG_VARIABLE: Final = "SPRINGBACK_DEBUG"
 
@@ -41,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         Exception: a fault of springback's own, or any error at all while `SPRINGBACK_DEBUG` is set, with its traceback.
     """
+    if sys.version_info < (3, 11):
+        print("springback:", OlderPythonError("this command", sys.version_info[:3]), file=sys.stderr)
+        return _BAD_INPUT
     given = sys.argv[1:] if arguments is None else arguments
     service = bool(given) and given[0] in SERVICES
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 EXTRA_OF_PACKAGE: Final = {
@@ -83,6 +84,24 @@ class ServerAddressError(ProducerError):
 
 class CertificateError(ProducerError, ValueError):
     """The certificate of a server of ours, or its key, cannot be used."""
+
+
+class OlderPythonError(ProducerError, ImportError):
+    """This Python is too old for what was asked for, and new enough for the agent's side.
+
+    Args:
+        part: what was asked for.
+        version: the version of this Python.
+
+    >>> str(OlderPythonError("springback.evaluate", (3, 9, 18))).partition(";")[0]
+    'springback.evaluate needs Python 3.11 or newer, and this is 3.9.18'
+    """
+
+    def __init__(self, part: str, version: Sequence[int]) -> None:
+        super().__init__(
+            f"{part} needs Python 3.11 or newer, and this is {'.'.join(map(str, version))}; here runs what an agent's "
+            "own code imports (StepEmitter, the wrappers, watch, mappings: see the README of producers)"
+        )
 
 
 class MissingExtraError(ProducerError, ImportError):

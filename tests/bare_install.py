@@ -5,7 +5,7 @@ import sys
 
 from tests.house import ROOT
 
-BASE = ("kafka", "msgspec", "numpy")
+BASE = ("kafka", "msgspec", "numpy", "tomli")
 OF_THE_COMMAND_LINE = (
     "_datasketches",
     "annotated_doc",
@@ -28,12 +28,14 @@ OF_THE_COMMAND_LINE = (
 # What is installed beyond the packages asked for is as if it were not.
 BLOCKER = """
 import importlib.machinery, importlib.metadata, json, sys
-blocked = set(importlib.metadata.packages_distributions()) - set(sys.argv[1].split())
+names = (file.parts[0] for found in importlib.metadata.distributions() for file in found.files or ())
+blocked = {name.partition(".")[0] for name in names} - set(sys.argv[1].split())
+standard = getattr(sys, "stdlib_module_names", ())  # since 3.10
 class Blocker(importlib.machinery.PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         top = name.partition(".")[0]
-        if top in blocked and top not in sys.stdlib_module_names and not top.startswith("_"):
+        if top in blocked and top not in standard and not top.startswith("_"):
             return None
         return super().find_spec(name, path, target)
 sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Blocker

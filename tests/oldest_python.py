@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[1]
 ALL_RUN_SINCE = (3, 11)
 PACKAGES = ("gymnasium", "hypothesis", "kafka", "msgspec", "numpy", "pytest")
 """What `make test-oldest` installs, and the test of that tells it so."""
-ROOMS = ("contract", "emitter", "environments", "habitat", "mapping", "perturbations")
 _LEFT_OUT = (
     *(f"springback.{folder}" for folder in ("deploy", "dashboards", "sinks", "stream_processors")),
     *(f"springback.producers.{room}" for room in ("babyai_testbed", "bridges", "gateway", "http_server", "recordings")),

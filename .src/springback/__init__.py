@@ -14,6 +14,8 @@ does without the extras of the parts that it does not use.
 ['success']
 """
 
+import sys
+
 TYPE_CHECKING = False  # for type checkers and editors it is true; `typing` itself would cost more than all of this
 if TYPE_CHECKING:
     from springback.producers.contract.codec import decode_frame, encode_json, encode_msgpack
@@ -133,6 +135,8 @@ _PACKAGE_OF_HOME = {
     "stream_processors.offline.evaluation": "datasketches",
     "stream_processors.resilience.stability.value_function": "datasketches",
 }
+# The base install runs on older Pythons: only the folders after `producers` need this one.
+_OLDER_PYTHON = sys.version_info < (3, 11)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -141,6 +145,7 @@ def _load(name: str) -> object:
 
     Raises:
         AttributeError: there is no such name.
+        OlderPythonError: this Python is too old for it.
         MissingExtraError: a package that it needs is not installed. `hasattr` raises it too: False would not say which.
     """
     import importlib
@@ -150,6 +155,11 @@ def _load(name: str) -> object:
 
         found: object = importlib.metadata.version(__name__)
     elif name in _HOME_OF:
+        if _OLDER_PYTHON and not _HOME_OF[name].startswith("producers."):
+            from springback.producers.errors import OlderPythonError
+
+            part = f"{__name__}.{name}"
+            raise OlderPythonError(part, sys.version_info[:3])
         try:
             found = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
         except ModuleNotFoundError as error:
@@ -167,10 +177,12 @@ def _load(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The names that can be had here: `help(springback)` asks for each, and would end at one whose extra is missing."""
+    """The names that can be had here: `help(springback)` asks for each, and would end at one that is missing."""
     from importlib.util import find_spec
 
     absent = {name for home, package in _PACKAGE_OF_HOME.items() if find_spec(package) is None for name in _HOMES[home]}
+    if _OLDER_PYTHON:
+        absent.update(name for name, home in _HOME_OF.items() if not home.startswith("producers."))
     return sorted({*globals(), *__all__} - absent)
 
 
