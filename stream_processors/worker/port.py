@@ -10,7 +10,7 @@ from typing import Any
 
 import aiokafka  # type: ignore[import-untyped]
 import faust
-from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+from aiokafka.errors import IllegalStateError, KafkaError  # type: ignore[import-untyped]
 from faust.exceptions import ProducerSendError
 from faust.tables.table import Table
 from faust.types import TP
@@ -24,6 +24,7 @@ from springback.stream_processors.worker.baselines import plain_consumer
 
 _ASK_TIMEOUT_S = 5.0
 _PROBE_WAIT_MS = 1000
+_log = logging.getLogger(__name__)
 
 
 class PartitionedTable(Table[bytes, bytes]):
@@ -114,7 +115,10 @@ class FaustPort:
     async def seek(self, partition: int, offset: int) -> None:
         """Reads the partition again from the offset; one that is no longer held is left alone."""
         if partition in self.assigned():
-            await self._app.consumer.seek(TP(self._source, partition), offset)
+            try:
+                await self._app.consumer.seek(TP(self._source, partition), offset)
+            except IllegalStateError:
+                _log.info("seek_left topic=%s partition=%d reason=not_held_any_more", self._source, partition)
 
     async def ends(self, partitions: Iterable[int]) -> Mapping[int, int]:
         """The offsets that the partitions' next messages will get.

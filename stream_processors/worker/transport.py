@@ -1,15 +1,24 @@
-"""Faust's consumer without its naps: a worker that catches up would spend most of its time in them.
+"""Faust's consumer without its naps, and without what a rebalance can end it by.
+
+A worker that catches up would spend most of its time in naps:
 
 - When back pressure has paused every partition, Faust sleeps a whole second; when it has paused some, it waits as long
   for the others, though the paused ones have been let go again long before.
 - It lets the broker hold a fetch for 1.5 s until there is something to send. aiokafka has one fetch at a time under way
   to each broker, so while one waits for a quiet partition, busy ones get nothing, and no question is answered.
+
+aiokafka's consumer lives in a thread of its own, where a rebalance may take partitions away at any time:
+
+- Faust seeks in it from the main thread, under the hands of a fetch that is looking through what it has got: a KeyError
+  of the partition, and the worker ends. Here the consumer's own thread seeks.
+- Faust asks it where a partition ends as each message is handed on. That of a partition that has just been taken away
+  is not known, which is an AssertionError or an AttributeError there, and no reason to end.
 """
 
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import aiokafka  # type: ignore[import-untyped]
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
@@ -31,14 +40,46 @@ class PromptConsumerThread(AIOKafkaConsumerThread):
         consumer._fetch_max_wait_ms = _LONGEST_FETCH_MS  # Faust has no setting for it; read when the consumer starts
         return consumer
 
+    async def seek_there(self, partition: TP, offset: int) -> None:
+        """Seeks in the consumer's own thread, between its other work.
+
+        Raises:
+            IllegalStateError: the partition is not this worker's any more.
+        """
+
+        async def sought() -> None:
+            self.seek(partition, offset)
+
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(sought(), self.thread_loop))
+
+    def highwater(self, tp: TP) -> int:
+        """The end of a partition as last heard of; 0 if the partition has been taken away. Faust only shows it."""
+        try:
+            return super().highwater(tp)
+        except (AssertionError, AttributeError):
+            if tp in self.assignment():
+                raise
+            return 0
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Faust's own watch for a partition from which nothing comes; it says nothing of one that was taken away."""
+        try:
+            super().verify_event_path(now, tp)
+        except AttributeError:
+            if tp in self.assignment():
+                raise
+
 
 class PromptConsumer(Consumer):
-    """Faust's consumer, but for how long it waits."""
+    """Faust's consumer, but for how long it waits, and where it seeks."""
 
     logger = logging.getLogger("faust.transport")
 
     def _new_consumer_thread(self) -> PromptConsumerThread:
         return PromptConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def _seek(self, partition: TP, offset: int) -> None:
+        await cast(PromptConsumerThread, self._thread).seek_there(partition, offset)
 
     async def _wait_next_records(self, timeout: float) -> tuple[Mapping[TP, list[Any]] | None, set[TP] | None]:
         for _ in range(_LOOKS):

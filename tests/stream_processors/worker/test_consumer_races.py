@@ -1,0 +1,138 @@
+"""A rebalance, or a seek, at the worst moment of a fetch does not end the consumer."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import aiokafka  # type: ignore[import-untyped]
+import pytest
+from aiokafka.consumer.fetcher import Fetcher  # type: ignore[import-untyped]
+from aiokafka.errors import IllegalStateError  # type: ignore[import-untyped]
+from faust.types import TP
+
+from springback.stream_processors.service.kafka_connection import KafkaConnection
+from springback.stream_processors.worker.port import FaustPort
+from springback.stream_processors.worker.transport import PromptConsumer, PromptConsumerThread
+
+PLACE = aiokafka.TopicPartition("steps", 0)
+DEADLINE_S = 60
+
+
+class WatchedRecords(dict[Any, Any]):
+    """What has been fetched; whoever looks through it waits until a seek has been asked for."""
+
+    def __init__(self) -> None:
+        super().__init__({PLACE: SimpleNamespace(check_raise=lambda: None)})
+        self.looked_through, self.seek_asked = threading.Event(), threading.Event()
+
+    def keys(self) -> Any:
+        found = dict(self).keys()
+        self.looked_through.set()
+        assert self.seek_asked.wait(DEADLINE_S)
+        return found
+
+
+class Fetching:
+    """aiokafka's fetcher, without its connections."""
+
+    fetched_records = Fetcher.fetched_records
+    seek_to = Fetcher.seek_to
+
+    def __init__(self) -> None:
+        self._records = WatchedRecords()
+        self._wait_consume_future = None
+        self._subscriptions = SimpleNamespace(reassignment_in_progress=False, seek=lambda tp, offset: None)
+
+    def _notify(self, future: object) -> None:
+        pass
+
+
+class LiveThread:
+    """The consumer's thread, with a loop that runs in it."""
+
+    def __init__(self, consumer: Any) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever)
+        self.thread.start()
+        self.service = PromptConsumerThread.__new__(PromptConsumerThread)
+        self.service.thread_loop = self.loop
+        self.service._consumer = consumer
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(DEADLINE_S)
+        self.loop.close()
+
+
+@pytest.fixture
+def fetching() -> Fetching:
+    return Fetching()
+
+
+@pytest.fixture
+def live(fetching: Fetching) -> Iterator[LiveThread]:
+    def seek(partition: Any, offset: int) -> None:
+        fetching.seek_to(partition, offset)
+
+    thread = LiveThread(SimpleNamespace(seek=seek, assignment=set))
+    yield thread
+    thread.close()
+
+
+def test_a_seek_waits_for_a_fetch_that_looks_through_what_it_has_got(fetching: Fetching, live: LiveThread) -> None:
+    consumer = PromptConsumer.__new__(PromptConsumer)
+    consumer._thread = live.service
+
+    async def seek_amid_a_fetch() -> Any:
+        fetch = asyncio.run_coroutine_threadsafe(fetching.fetched_records({PLACE}), live.loop)
+        assert await asyncio.to_thread(fetching._records.looked_through.wait, DEADLINE_S)
+        seek = asyncio.create_task(consumer._seek(TP("steps", 0), 7))
+        await asyncio.sleep(0)  # the seek has done what it does from here
+        fetching._records.seek_asked.set()
+        await seek
+        return await asyncio.wrap_future(fetch)
+
+    assert asyncio.run(seek_amid_a_fetch()) == {}
+
+
+class Revoked:
+    """A consumer from which the partition has just been taken away."""
+
+    def __init__(self, fails: type[Exception]) -> None:
+        self.fails = fails
+
+    def assignment(self) -> set[Any]:
+        return set()
+
+    def highwater(self, partition: Any) -> int:
+        raise self.fails
+
+    def seek(self, partition: Any, offset: int) -> None:
+        raise self.fails
+
+
+@pytest.mark.parametrize("fails", [AssertionError, AttributeError])
+def test_the_end_of_a_partition_that_was_taken_away_is_no_failure(fails: type[Exception]) -> None:
+    service = PromptConsumerThread.__new__(PromptConsumerThread)
+    service._consumer = Revoked(fails)
+    service.consumer = cast(Any, SimpleNamespace(in_transaction=False))
+    assert service.highwater(TP("steps", 0)) == 0
+
+
+def test_a_failure_of_a_partition_that_is_held_is_one() -> None:
+    service = PromptConsumerThread.__new__(PromptConsumerThread)
+    service._consumer = SimpleNamespace(assignment=lambda: {PLACE}, highwater=Revoked(AttributeError).highwater)
+    service.consumer = cast(Any, SimpleNamespace(in_transaction=False))
+    with pytest.raises(AttributeError):
+        service.highwater(TP("steps", 0))
+
+
+def test_a_partition_that_is_taken_away_before_a_seek_is_left_alone() -> None:
+    async def seek(partition: TP, offset: int) -> None:
+        raise IllegalStateError
+
+    consumer = SimpleNamespace(assignment=lambda: {TP("steps", 0)}, seek=seek)
+    port = FaustPort(cast(Any, SimpleNamespace(consumer=consumer)), cast(Any, None), "steps", "", KafkaConnection())
+    asyncio.run(port.seek(0, 7))
