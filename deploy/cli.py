@@ -119,6 +119,11 @@ def explain(error: Exception) -> tuple[str, int] | None:
     if type(error).__module__.startswith("springback."):
         return str(error), _BAD_INPUT if isinstance(error, ValueError | ImportError) else _FAILED
     if type(error).__module__ in _KAFKA_ERRORS:
+        from springback.producers.broker_fault import access_fault
+
+        refusal = access_fault(error)
+        if refusal is not None:
+            return f"Kafka refuses this user something ({refusal})", _FAILED
         detail = str(error).strip() or "no more is known"
         return f"Kafka did not answer as it should: is --broker (SPRINGBACK_BROKER) its address? {detail}", _FAILED
     if isinstance(error, OSError) and error.filename is not None:

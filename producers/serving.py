@@ -14,6 +14,7 @@ import ssl
 from pathlib import Path
 
 from springback.producers.errors import CertificateError, ServerAddressError
+from springback.producers.secret_files import warn_of_readers
 
 _BACKLOG = 512
 ANOTHER_PORT = "Choose another port with --port, or 0 for any free one."
@@ -56,6 +57,7 @@ def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
             "Expected two PEM files that belong together, the key without a password."
         )
         raise CertificateError(message) from error
+    warn_of_readers(key or certificate, "the key of the server's certificate")
     return context
 
 

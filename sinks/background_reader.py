@@ -66,7 +66,8 @@ class BackgroundReader:
         self._thread.start()
         try:
             if not self._caught_up.wait(_START_TIMEOUT_S):
-                message = f"The topics of readings were not read to their ends in {_START_TIMEOUT_S:.0f} s"
+                why = self._runner.faults.text or "no fault of the broker is known"
+                message = f"The topics of readings were not read to their ends in {_START_TIMEOUT_S:.0f} s ({why})"
                 raise TimeoutError(message)
             self.check()
         except BaseException:

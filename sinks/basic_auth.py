@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from springback.producers.secret_files import read_secret
 from springback.sinks.errors import AuthFileError
 
 ROUNDS = 600_000
@@ -53,7 +54,7 @@ class BasicAuth:
             AuthFileError: the file cannot be read, or a line of it is not `user:password`. No line is quoted.
         """
         try:
-            lines = file.read_text("utf-8").splitlines()
+            lines = read_secret(file, "the metrics page's users").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             message = f"The auth file {str(file)!r} cannot be read ({reason})."

@@ -9,9 +9,12 @@ from typing import Any, Protocol, Self
 from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
+from springback.producers.broker_fault import FaultLog, access_fault
+
 _METADATA_AGE_MS = 10_000
 _INTERVAL_S = 2.0
 _TIMEOUT_S = 5.0
+_CONNECT_TIMEOUT_S = 10.0  # a client of aiokafka waits four times as long for an address that does not answer
 _log = logging.getLogger(__name__)
 
 
@@ -41,9 +44,10 @@ class BrokerLag:
         )
 
     async def __aenter__(self) -> Self:
-        """Connects. Raises a `KafkaError` if the broker is away."""
+        """Connects. Raises a `KafkaError` or `TimeoutError` if the broker is away."""
         try:
-            await self._consumer.start()
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                await self._consumer.start()
         except BaseException:
             await self._consumer.stop()
             raise
@@ -106,15 +110,18 @@ async def watch_lag(observer: LagObserver, broker_lag: Callable[[], BrokerLag]) 
         observer: learns what the broker says.
         broker_lag: makes what asks it; one connection after the other.
     """
+    refusals = FaultLog("the measure of how far workers are behind", _log)
     while True:
         try:
             async with broker_lag() as lag:
                 while True:
                     async with asyncio.timeout(_TIMEOUT_S):
                         behind = await lag.read()
+                    refusals.clear()
                     observer.show_frames_behind(behind)
                     await asyncio.sleep(_INTERVAL_S)
         except (KafkaError, TimeoutError) as error:
             observer.show_broker_away()
+            refusals.note(access_fault(error))  # of a broker that is away the runner of the sinks tells more
             _log.debug("Frames behind are unknown for now: %s", error)
         await asyncio.sleep(_INTERVAL_S)

@@ -9,6 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from springback.producers.broker_fault import FaultLog
 from springback.sinks.broker_lag import BrokerLag, watch_lag
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
 from springback.sinks.fleet.series_bounds import SeriesBounds
@@ -68,10 +69,13 @@ async def export_readings(
     registry = CollectorRegistry()
     sink = PrometheusSink(registry, bounds=bounds, times=times, version=_version())
     topics = ReadingTopics.of_prefix(prefix, judged=judged)
-    with metrics_server(registry, host, port, ready=lambda: sink.ready, access=access) as address:
+    faults = FaultLog("the metrics page", _log)
+    with metrics_server(
+        registry, host, port, ready=lambda: sink.ready, access=access, why=lambda: faults.text
+    ) as address:
         _log.info("Metrics are served at %s.", address)
         observer = _CountingObserver(sink, ReadyObserver("metrics", address, ready_file, on_ready))
-        runner = SinkRunner(bootstrap, topics, [sink], observer, client_options=client_options)
+        runner = SinkRunner(bootstrap, topics, [sink], observer, client_options=client_options, faults=faults)
         lag_group = prefix + DEFAULT_GROUP if group is None else group
         beside = _Beside(sink)
         others = [SinkRunner(bootstrap, topics, [other], beside, client_options=client_options) for other in more_sinks]

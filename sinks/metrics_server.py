@@ -1,7 +1,7 @@
 """Serves the metrics page over HTTP or HTTPS: `/metrics` to those who may read it, the exporter's health to anybody.
 
-`/-/healthy` answers 200 while the server runs, `/-/ready` 200 once the readings were read to their end, else 503.
-Neither tells anything else, so probes need no password.
+`/-/healthy` answers 200 while the server runs, `/-/ready` 200 once the readings were read to their end, else 503 and
+why. Neither tells anything else, so probes need no password.
 
 The server has a thread and an event loop of its own, and computes a page on yet another thread: neither a slow page nor
 a long catch-up with the topics keeps anybody else waiting.
@@ -59,6 +59,7 @@ def metrics_server(
     *,
     ready: Callable[[], bool] = lambda: True,
     access: ServerAccess = ANYBODY,
+    why: Callable[[], str | None] = lambda: None,
 ) -> Iterator[str]:
     """Serves the registry's page for as long as the block runs.
 
@@ -68,6 +69,7 @@ def metrics_server(
         port: its port; 0 takes a free one.
         ready: whether the page shows all that it should.
         access: who may read it, and how.
+        why: what keeps it from being so, such as a broker's fault; None where that is not known.
 
     Yields:
         the page's address, with the port that was taken.
@@ -84,7 +86,7 @@ def metrics_server(
     at = open_socket(host, port, what="metrics page")
     address = server_url("http" if tls is None else "https", host, at.getsockname()[1])
     with (
-        contextlib.closing(_MetricsApp(registry, ready, auth)) as app,
+        contextlib.closing(_MetricsApp(registry, ready, auth, why)) as app,
         _on_own_thread(http_server(app.build(), at, _LIMITS, tls=tls), "springback-metrics"),
     ):
         yield f"{address}/metrics"
@@ -93,9 +95,16 @@ def metrics_server(
 class _MetricsApp:
     """The server's answers."""
 
-    def __init__(self, registry: CollectorRegistry, ready: Callable[[], bool], auth: BasicAuth | None) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        ready: Callable[[], bool],
+        auth: BasicAuth | None,
+        why: Callable[[], str | None],
+    ) -> None:
         self._registry = registry
         self._ready = ready
+        self._why = why
         self._auth = auth
         # One check at a time, apart from the pages: guessing must not take up the whole machine.
         self._checks = concurrent.futures.ThreadPoolExecutor(1, "springback-password")
@@ -116,7 +125,8 @@ class _MetricsApp:
     async def _is_ready(self, request: web.Request) -> web.Response:
         if self._ready():
             return _say(200, "springback exporter is ready.")
-        return _say(503, "springback exporter has not read all readings yet.")
+        why = self._why()
+        return _say(503, f"springback exporter has not read all readings yet{f' ({why})' if why else ''}.")
 
     async def _page(self, request: web.Request) -> web.Response:
         if not await self._admits(request.headers.get("Authorization")):

@@ -20,6 +20,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition  # type: i
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from springback.producers.backoff import Backoff
+from springback.producers.broker_fault import BrokerFault, FaultLog, access_fault, find_fault_soon
 from springback.sinks.errors import SinkUnavailableError
 from springback.sinks.fleet.memory import fingerprint
 from springback.sinks.sink import DeadLetter, RunnerObserver, Sink
@@ -176,6 +177,10 @@ class SinkRunner:
         sinks: what to write to.
         observer: learns how it goes.
         client_options: further options of aiokafka's consumer (security).
+        faults: learns why the broker cannot be used, when it cannot; a new one where not given.
+
+    Attributes:
+        faults: why the broker cannot be used just now, for health pages.
     """
 
     def __init__(
@@ -186,7 +191,9 @@ class SinkRunner:
         observer: RunnerObserver,
         *,
         client_options: Mapping[str, Any] | None = None,
+        faults: FaultLog | None = None,
     ) -> None:
+        self.faults = faults or FaultLog("the reading of topics", _log)
         self._bootstrap = bootstrap
         self._topics = topics
         self._sinks = sinks
@@ -205,18 +212,28 @@ class SinkRunner:
         failures = 0
         try:
             while True:
-                try:
-                    async with self._consumer() as consumer:
-                        failures = 0
-                        await self._follow(consumer)
-                except KafkaError as error:
-                    failures += 1
-                    level = logging.WARNING if failures == 1 else logging.DEBUG
-                    _log.log(level, "Readings cannot be read for now: %s. Trying again until they can be.", error)
-                    await asyncio.sleep(_BACKOFF.pause_s(failures))
+                if await self._look_at_broker() is None:
+                    try:
+                        async with self._consumer() as consumer:
+                            failures = 0
+                            await self._follow(consumer)
+                    except KafkaError as error:
+                        if await self._look_at_broker(error) is None:
+                            level = logging.WARNING if failures == 0 else logging.DEBUG
+                            _log.log(
+                                level, "Readings cannot be read for now: %s. Trying again until they can be.", error
+                            )
+                failures += 1
+                await asyncio.sleep(_BACKOFF.pause_s(failures))
         finally:
             for sink in self._sinks:
                 sink.close()
+
+    async def _look_at_broker(self, error: KafkaError | None = None) -> BrokerFault | None:
+        """Why the broker cannot be used, told and returned; None if it can."""
+        fault = access_fault(error) or await find_fault_soon(self._bootstrap, self._client_options)
+        self.faults.note(fault)
+        return fault
 
     @contextlib.asynccontextmanager
     async def _consumer(self) -> Any:
@@ -242,7 +259,11 @@ class SinkRunner:
         while missing := wanted - await consumer.topics():
             if not told:
                 told = True
-                _log.warning("Waiting for topics: %s. `springback topics` declares them.", ", ".join(sorted(missing)))
+                _log.warning(
+                    "Waiting for topics: %s. `springback topics` declares them; where they exist, this user may not "
+                    "see them (`springback topics --acls`).",
+                    ", ".join(sorted(missing)),
+                )
             await asyncio.sleep(_BACKOFF.first_s)
         consumer.subscribe(self._topics.read)
         while wanted - {partition.topic for partition in consumer.assignment()}:
@@ -255,7 +276,10 @@ class SinkRunner:
         loop = asyncio.get_running_loop()
         looked_s = loop.time()
         while True:
-            for partition, records in (await consumer.getmany(timeout_ms=_POLL_MS)).items():
+            batches = await consumer.getmany(timeout_ms=_POLL_MS)
+            if self._ends is not None:
+                self.faults.clear()
+            for partition, records in batches.items():
                 for record in records:
                     if self._places.is_of_another_log(partition, record):
                         self._begin_anew(consumer, [partition])
@@ -283,8 +307,10 @@ class SinkRunner:
                 ends = await consumer.end_offsets(assigned)
         except (KafkaError, TimeoutError) as error:
             _log.debug("The ends of the topics are unknown for now: %s", error)
+            await self._look_at_broker(error if isinstance(error, KafkaError) else None)
             self._look_back(consumer, assigned)
             return
+        self.faults.clear()
         self._begin_anew(consumer, self._places.ended_before(ends))
         self._look_back(consumer, self._places.doubted)
 

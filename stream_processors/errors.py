@@ -17,6 +17,19 @@ class TopicDeclarationError(StreamError):
     """The broker refused to create a topic."""
 
 
+class BrokerFaultError(StreamError):
+    """The brokers cannot be used: their address, TLS, the login or the user's rights; the message says which.
+
+    Attributes:
+        kind, detail: those of the `BrokerFault` that was found.
+    """
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"Kafka cannot be used ({kind}: {detail}).")
+        self.kind = kind
+        self.detail = detail
+
+
 class StateFormatError(StreamError):
     """A record of the state, or of the baselines, cannot be read by this version of springback."""
 

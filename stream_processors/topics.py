@@ -1,13 +1,18 @@
 """Every topic that springback uses: name, key, partitions, retention and cleanup policy, declared in one place."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]
-from aiokafka.errors import TopicAlreadyExistsError, for_code  # type: ignore[import-untyped]
+from aiokafka.errors import (  # type: ignore[import-untyped]
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
 
-from springback.stream_processors.errors import TopicDeclarationError, TopicMismatchError
+from springback.producers.broker_fault import find_fault_soon
+from springback.stream_processors.errors import BrokerFaultError, TopicDeclarationError, TopicMismatchError
 from springback.stream_processors.settings import WorkerSettings
 
 _DAY_MS = 86_400_000
@@ -100,6 +105,11 @@ def topic_name(name: str, prefix: str = "") -> str:
     return prefix + name
 
 
+def judge_group(group: str) -> str:
+    """The judges' consumer group, for the workers' group."""
+    return f"{group}-judge"
+
+
 def changelog_name(app_id: str, table: str) -> str:
     """The name that Faust gives to a table's changelog."""
     return f"{app_id}-{table}-changelog"
@@ -109,7 +119,7 @@ def worker_topics(app_id: str) -> tuple[TopicSpec, ...]:
     """The changelogs that hold the worker's state. Their names carry the application's id instead of the prefix."""
     return tuple(
         TopicSpec(changelog_name(app_id, table), "partition/bucket", "compact", extra=_STATE)
-        for table in (STEPS_TABLE, BASELINES_TABLE, FAMILIES_TABLE)
+        for table in (STEPS_TABLE, JUDGED_STEPS_TABLE, BASELINES_TABLE, FAMILIES_TABLE)
     )
 
 
@@ -121,6 +131,7 @@ async def declare_topics(
     partitions: int = 4,
     replication: int = 1,
     client_options: Mapping[str, Any] | None = None,
+    only: Collection[str] | None = None,
 ) -> dict[str, int]:
     """Creates the topics that are missing, and checks the partitions of those that exist.
 
@@ -131,21 +142,28 @@ async def declare_topics(
         partitions: partitions of each topic (one for `stage-baselines`).
         replication: copies of each partition.
         client_options: further options of aiokafka's clients (security).
+        only: the names of those that matter to whoever asks, with their prefix; all where not given.
 
     Returns:
         The topics and their partitions.
 
     Raises:
+        BrokerFaultError: no broker can be used, and why.
         TopicMismatchError: a topic exists with other partitions.
         TopicDeclarationError: the broker refused a topic.
     """
     wanted = {topic_name(spec.name, prefix): (spec, 1 if spec.single_partition else partitions) for spec in TOPICS}
     if app_id is not None:
         wanted |= {spec.name: (spec, partitions) for spec in worker_topics(app_id)}
+    if only is not None:
+        wanted = {name: found for name, found in wanted.items() if name in only}
+    fault = await find_fault_soon(bootstrap, client_options or {})
+    if fault is not None:
+        raise BrokerFaultError(*fault)
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, **(client_options or {}))
     try:
         await admin.start()
-        existing = await _partitions_of_all(admin)
+        existing = await partitions_of_all(admin)
         missing = [
             NewTopic(name, count, replication, topic_configs=spec.config())
             for name, (spec, count) in wanted.items()
@@ -161,20 +179,21 @@ async def declare_topics(
     return found
 
 
-async def declare_topics_for(settings: WorkerSettings, *, changelogs: bool = True) -> dict[str, int]:
-    """Declares the topics of an installation, as `declare_topics` does.
+async def declare_topics_for(settings: WorkerSettings, only: Collection[str] | None = None) -> dict[str, int]:
+    """Declares the topics of an installation and its workers' changelogs, as `declare_topics` does.
 
     Args:
         settings: those of the installation.
-        changelogs: whether its workers' changelogs are declared too.
+        only: the names of those that matter to whoever asks; all where not given.
     """
     return await declare_topics(
         settings.kafka.bootstrap,
         prefix=settings.prefix,
-        app_id=settings.group if changelogs else None,
+        app_id=settings.group,
         partitions=settings.partitions,
         replication=settings.replication,
         client_options=settings.kafka.client_options(),
+        only=only,
     )
 
 
@@ -187,13 +206,17 @@ def check_partitions(found: Mapping[str, int], expected: Mapping[str, int]) -> N
     wrong = [f"{name} has {found[name]}, expected {count}" for name, count in expected.items() if found[name] != count]
     if wrong:
         message = (
-            f"Topics exist with another number of partitions: {'; '.join(wrong)}. Ask for the partitions that they "
-            "have, use another prefix, or delete them (their messages are then lost)."
+            f"Topics exist with another number of partitions: {'; '.join(wrong)}. If they were declared so, ask for "
+            "the partitions that they have (partitions, SPRINGBACK_PARTITIONS). If partitions were added to them, "
+            "producers' keys have moved away from the state that belongs to them, and Kafka takes no partition away "
+            "again: go on under another prefix with as many partitions as you want (`springback topics`), or delete "
+            "these topics (their messages are then lost)."
         )
         raise TopicMismatchError(message)
 
 
-async def _partitions_of_all(admin: AIOKafkaAdminClient) -> dict[str, int]:
+async def partitions_of_all(admin: AIOKafkaAdminClient) -> dict[str, int]:
+    """How many partitions each topic has that this user may see. Asked for by name, a broker might make a topic."""
     return {
         str(topic["topic"]): len(topic["partitions"])
         for topic in await admin.describe_topics()
@@ -202,20 +225,23 @@ async def _partitions_of_all(admin: AIOKafkaAdminClient) -> dict[str, int]:
 
 
 def _check_created(response: Any) -> None:
-    refused = []
+    refused, unauthorised = [], False
     for topic, code, *detail in response.topic_errors:
+        unauthorised |= code == TopicAuthorizationFailedError.errno
         if code not in (0, TopicAlreadyExistsError.errno):
             why = detail[0] if detail and detail[0] else for_code(code).__name__
             refused.append(f"{topic}: {why}")
     if refused:
         message = f"The broker refused to create topics: {'; '.join(refused)}."
+        if unauthorised:
+            message += " This user may not: let `springback topics` declare them as one who may."
         raise TopicDeclarationError(message)
 
 
 async def _wait_until_known(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, int]:
     deadline = asyncio.get_running_loop().time() + _DECLARE_TIMEOUT_S
     while True:
-        known = await _partitions_of_all(admin)
+        known = await partitions_of_all(admin)
         unknown = [name for name in names if not known.get(name)]
         if not unknown:
             return {name: known[name] for name in names}

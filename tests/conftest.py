@@ -16,6 +16,7 @@ from tests.oldest_python import runs_here
 if TYPE_CHECKING:
     from springback.deploy.apache_kafka import ApacheKafka
     from tests.deploy.monitoring.monitoring_stack import MonitoringStack
+    from tests.secure_kafka import SecureKafka
 
 # How long an example takes says nothing on a busy machine; no test is about it.
 hypothesis.settings.register_profile("springback", deadline=None)
@@ -55,6 +56,22 @@ def kafka_process() -> Iterator[ApacheKafka]:
     except MissingToolError as error:
         if os.environ.get("CI"):
             raise  # CI may not skip the tests on a real Kafka
+        pytest.skip(str(error))
+    with kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="session")
+def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
+    """A Kafka with logins, TLS and access rules; use a prefix of your own."""
+    from springback.deploy.errors import MissingToolError
+    from tests.secure_kafka import SecureKafka
+
+    try:
+        kafka = SecureKafka(tmp_path_factory.mktemp("secure-kafka"))
+    except MissingToolError as error:
+        if os.environ.get("CI"):
+            raise
         pytest.skip(str(error))
     with kafka:
         yield kafka

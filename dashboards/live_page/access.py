@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from springback.dashboards.errors import DashboardError
+from springback.producers.secret_files import read_secret
 from springback.producers.serving import is_loopback, server_url
 
 _COOKIE = "springback_login"
@@ -67,7 +68,7 @@ def read_password(host: str, file: Path | None) -> str | None:
         )
         raise PasswordFileError(message)
     try:
-        password = file.read_text(encoding="utf-8").rstrip("\r\n")
+        password = read_secret(file, "the live page's password")
     except (OSError, UnicodeDecodeError) as error:
         message = f"--password-file: cannot read {str(file)!r} ({getattr(error, 'strerror', None) or error})."
         raise PasswordFileError(message) from error

@@ -139,7 +139,7 @@ async def _read(sink: LiveSink, settings: WorkerSettings) -> None:
     options: Mapping[str, Any] = settings.kafka.client_options()
     bootstrap = settings.kafka.bootstrap
     topics = ReadingTopics.of_prefix(settings.prefix, judged=settings.judged)
-    runner = SinkRunner(bootstrap, topics, [sink], sink, client_options=options)
+    runner = SinkRunner(bootstrap, topics, [sink], sink, client_options=options, faults=sink.faults)
 
     def broker_lag() -> BrokerLag:
         return BrokerLag(bootstrap, topics.steps, settings.group, client_options=options)

@@ -12,6 +12,7 @@ from typing import Any
 
 from springback.dashboards.live_page.fleet_rows import FleetRow, fleet_rows
 from springback.dashboards.live_page.fleet_view import FleetView
+from springback.producers.broker_fault import FaultLog
 from springback.sinks.sink import DeadLetter
 from springback.stream_processors.resilience.readings import Reading
 
@@ -24,9 +25,13 @@ class LiveSink:
     Args:
         view: what readings are folded into.
         clock: seconds since 1970.
+
+    Attributes:
+        faults: why the broker cannot be used, as the runner finds out.
     """
 
     def __init__(self, view: FleetView | None = None, clock: Callable[[], float] = time.time) -> None:
+        self.faults = FaultLog("the live page")
         self._view = view or FleetView()
         self._clock = clock
         self._lock = threading.Lock()

@@ -193,7 +193,7 @@ def step_publisher(settings: "WorkerSettings") -> "FramePublisher":
     from springback.producers.emitter.kafka_publisher import KafkaPublisher
 
     silence_kafka_clients()
-    return KafkaPublisher(settings.kafka.bootstrap, f"{settings.prefix}steps", **settings.kafka.client_options())
+    return KafkaPublisher(settings.kafka.bootstrap, f"{settings.prefix}steps", **settings.kafka.producer_options())
 
 
 def silence_kafka_clients() -> None:
@@ -220,11 +220,12 @@ def grafana_connection(url: str, token_file: Path | None, ca_file: Path | None) 
         typer.BadParameter: no token was given, or what was given cannot be one.
         GrafanaAddressError: the address is not a URL.
     """
+    from springback.producers.secret_files import read_secret
     from springback.sinks.grafana.connection import TOKEN_VARIABLE, GrafanaConnection
 
     given, where = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
     if token_file is not None:
-        given, where = token_file.read_text(encoding="utf-8", errors="replace"), str(token_file)
+        given, where = read_secret(token_file, "Grafana's token", errors="replace"), str(token_file)
     token = given.strip()
     if not token:
         message = (

@@ -56,7 +56,7 @@ class DemoRun:
     def step_publisher(self) -> KafkaPublisher:
         """A publisher to the topic that the pipeline reads steps from."""
         topic = topic_name(STEPS, self.settings.prefix)
-        return KafkaPublisher(self.stack.broker_address, topic, **self.settings.kafka.client_options())
+        return KafkaPublisher(self.stack.broker_address, topic, **self.settings.kafka.producer_options())
 
     def check(self) -> None:
         """Raises an error if a part of the pipeline has died."""

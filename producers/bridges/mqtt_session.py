@@ -20,6 +20,7 @@ from typing import Any, Final
 from springback.producers.backoff import Backoff
 from springback.producers.bridges.settings import MqttSettings
 from springback.producers.errors import MissingExtraError, ProducerError
+from springback.producers.secret_files import warn_of_readers
 
 try:
     import aiomqtt
@@ -195,6 +196,8 @@ class MqttSession:
     def _new_client(self, queue: _Queue) -> aiomqtt.Client:
         settings = self._settings
         files = (settings.ca_file, settings.cert_file, settings.key_file)
+        if settings.cert_file is not None:
+            warn_of_readers(settings.key_file or settings.cert_file, "the key for the MQTT broker")
         client = aiomqtt.Client(
             settings.host,
             settings.port,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, Optional, TypeVar
 
 import msgspec
 
 from springback.producers.errors import ProducerError
 from springback.producers.mapping.signal_mapping import SignalMapping
+from springback.producers.secret_files import read_secret
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
 
@@ -75,7 +75,7 @@ class MqttSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """
         if self.password_file is None:
             return None
-        return Path(self.password_file).read_text(encoding="utf-8").rstrip("\r\n")
+        return read_secret(self.password_file, "the password for the MQTT broker")
 
 
 class MqttBridgeSettings(MqttSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):

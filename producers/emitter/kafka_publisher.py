@@ -1,15 +1,16 @@
-"""Publishes frames to Kafka. The one module that imports kafka-python."""
+"""Publishes frames to Kafka. Beside `broker_fault` the one module that imports kafka-python."""
 
 from __future__ import annotations
 
 import contextlib
-import socket
+import logging
 import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from springback.producers.broker_fault import FaultLog, TokenProvider, access_fault, find_fault
 from springback.producers.emitter.publishers import OnDone
 from springback.producers.errors import FrameRefusedError, PublishError
 
@@ -25,6 +26,7 @@ with warnings.catch_warnings():
     )
 
 _DISCONNECT_S = 1.0
+_log = logging.getLogger(__name__)
 _NEVER_ACCEPTED = (InvalidRecordError, MessageSizeTooLargeError, RecordListTooLargeError)
 
 
@@ -45,7 +47,8 @@ class KafkaPublisher:
         connect_timeout_s: how long one try to connect may take, s.
         close_timeout_s: how long the close waits for what is on its way, s.
         **client_options: options of kafka-python's `KafkaProducer`, such as `security_protocol`, `ssl_cafile` or
-            `sasl_mechanism`. Take secrets from files or the environment.
+            `sasl_mechanism`. Take secrets from files or the environment. The `sasl_oauth_token_provider` may be any
+            object with `token()` and `extensions()`.
 
     Raises:
         ValueError: kafka-python has no such option.
@@ -77,9 +80,12 @@ class KafkaPublisher:
             "max_block_ms": 2000,
             **client_options,
         }
+        if client_options.get("sasl_oauth_token_provider") is not None:
+            self._options["sasl_oauth_token_provider"] = TokenProvider(client_options["sasl_oauth_token_provider"])
         self._topic = topic
         self._buffer_bytes = buffer_bytes
         self._close_timeout_s = close_timeout_s
+        self._faults = FaultLog(f"sending to the topic {topic}", _log)
         self._lock = threading.Lock()
         self._client: Any = None
         self._spoiled = False
@@ -133,7 +139,7 @@ class KafkaPublisher:
         if client is not None:
             _close_client(client)
         if not self._options.keys() & {"proxy_url", "socks5_proxy"}:
-            _check_reachable(self._brokers, self._connect_timeout_s)
+            self._check_usable()
         client = _connect(self._options)
         with self._lock:
             if not self._closed:
@@ -151,36 +157,33 @@ class KafkaPublisher:
                 self._spoiled |= self._client is client
         settle(error)
 
+    def _check_usable(self) -> None:
+        """Looks whether the broker can be used: a client that kafka-python makes in vain is slow, loud, and leaks."""
+        fault = find_fault(self._brokers, self._options, self._connect_timeout_s)
+        self._faults.note(fault)
+        if fault is not None:
+            message = f"no frame can go to Kafka ({fault})"
+            raise PublishError(message)
+
     def _settle(self, size: int, on_done: OnDone, error: Exception | None) -> None:
         with self._lock:
             self._bytes_on_their_way -= size
             if not self._bytes_on_their_way:
                 self._all_settled.notify_all()
+        if error is None:
+            self._faults.clear()
         on_done(None if error is None else self._translated(error))
 
     def _translated(self, error: Exception) -> PublishError:
         if isinstance(error, PublishError):
             return error
+        refusal = access_fault(error)
+        self._faults.note(refusal)
         kind = FrameRefusedError if isinstance(error, _NEVER_ACCEPTED) else PublishError
-        message = f"Kafka topic {self._topic}: {error}"
+        message = f"Kafka topic {self._topic}: {refusal or error}"
         translated = kind(message)
         translated.__cause__ = error
         return translated
-
-
-def _check_reachable(brokers: Sequence[str], timeout_s: float) -> None:
-    """Looks whether anybody is there at all: a client that kafka-python makes in vain is slow, loud, and leaks."""
-    problems: list[str] = []
-    for broker in brokers:
-        host, _, port = broker.strip().rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
-        except (OSError, ValueError) as error:
-            problems.append(f"{broker}: {error}")
-        else:
-            return
-    message = f"no Kafka broker can be reached; expected HOST:PORT of one that runs: {'; '.join(problems)}"
-    raise PublishError(message)
 
 
 def _connect(options: dict[str, Any]) -> Any:

@@ -23,6 +23,8 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
 )
 
 from springback.producers.backoff import Backoff
+from springback.producers.broker_fault import access_fault, find_fault_soon
+from springback.producers.errors import PublishError
 from springback.producers.gateway.request_bodies import AdmittedFrame
 
 log = logging.getLogger(__name__)
@@ -58,6 +60,7 @@ class KafkaDelivery:
         self._options = {"bootstrap_servers": bootstrap, **client_options}
         self._producer: AIOKafkaProducer | None = None
         self._spoiled = asyncio.Event()
+        self._told_refusal = ""
         self._under_way = 0
         self._settled = asyncio.Condition()
         self.largest_record = DEFAULT_LARGEST_RECORD
@@ -91,9 +94,11 @@ class KafkaDelivery:
         failures = 0
         while True:
             try:
+                if fault := await find_fault_soon(self._options["bootstrap_servers"], self._options):
+                    raise PublishError(str(fault))
                 producer = await self._connected()
-            except (KafkaError, OSError, TimeoutError) as error:
-                self._say(f"no connection to the topic {self._topic}: {type(error).__name__}: {error}")
+            except (KafkaError, OSError, TimeoutError, PublishError) as error:
+                self._say(f"no connection to the topic {self._topic}: {_told(error)}")
                 failures += 1
                 await asyncio.sleep(_BACKOFF.pause_s(failures))
                 continue
@@ -154,7 +159,10 @@ class KafkaDelivery:
         if isinstance(error, _NEVER_TAKEN):
             return "refused_by_kafka", f"{type(error).__name__}: {error}"
         self._spoiled.set()
-        return NOT_ACKNOWLEDGED, f"{type(error).__name__}: {error}"
+        refusal = access_fault(error)
+        if refusal is not None:
+            self._tell_refusal(str(refusal))
+        return NOT_ACKNOWLEDGED, _told(error)
 
     async def _connected(self) -> Any:
         self.largest_record = await self._asked_largest_record()
@@ -209,7 +217,8 @@ class KafkaDelivery:
                 async with asyncio.timeout(_PROBE_TIMEOUT_S):
                     await producer.client.fetch_all_metadata()
             except (KafkaError, TimeoutError, OSError) as error:
-                self._say(f"Kafka does not answer: {type(error).__name__}: {error}")
+                fault = await find_fault_soon(self._options["bootstrap_servers"], self._options)
+                self._say(f"Kafka does not answer: {fault or _told(error)}")
             else:
                 self._say(None)
             with contextlib.suppress(TimeoutError):
@@ -230,6 +239,19 @@ class KafkaDelivery:
             await producer.client.close()
 
     def _say(self, problem: str | None) -> None:
-        if (problem is None) != (self.problem is None):
-            log.warning("frames are refused for now: %s", problem) if problem else log.info("Kafka takes frames")
+        if problem is None and self.problem is not None:
+            log.info("Kafka takes frames")
+        elif problem is not None and problem != self.problem:
+            log.warning("frames are refused for now: %s", problem)
         self.problem = problem
+
+    def _tell_refusal(self, refusal: str) -> None:
+        if refusal != self._told_refusal:
+            self._told_refusal = refusal
+            log.error("frames are refused: %s", refusal)
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, PublishError):
+        return str(error)
+    return str(access_fault(error) or f"{type(error).__name__}: {error}")

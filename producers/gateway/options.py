@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from springback.producers.gateway.errors import GatewayOptionsError
+from springback.producers.secret_files import read_secret
 from springback.producers.serving import is_loopback
 
 log = logging.getLogger(__name__)
@@ -79,8 +80,9 @@ def read_token(file: Path) -> str:
         GatewayOptionsError: it cannot be read, or is too short or not plain ASCII.
     """
     try:
-        token = file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
+        token = read_secret(file, "the gateway's token").strip()
+        token.encode("ascii")
+    except (OSError, UnicodeError) as error:
         message = f"the token file {str(file)!r} cannot be read: {error}"
         raise GatewayOptionsError(message) from error
     if len(token) < SHORTEST_TOKEN or not token.isprintable() or " " in token:
@@ -89,6 +91,4 @@ def read_token(file: Path) -> str:
             "make one with: openssl rand -hex 32"
         )
         raise GatewayOptionsError(message)
-    if file.stat().st_mode & 0o077:
-        log.warning("the token file %s can be read by others; chmod 600 it", file)
     return token

@@ -4,12 +4,12 @@ import asyncio
 import email.utils
 import os
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
+from springback.producers.secret_files import read_secret
 from springback.stream_processors.errors import SettingsError
 from springback.stream_processors.judging.chat import answer_format
 from springback.stream_processors.judging.counts import EndpointError
@@ -95,7 +95,7 @@ def read_api_key(settings: JudgeSettings) -> str:
     key = os.environ.get(KEY_VARIABLE, "")
     if settings.api_key_file:
         try:
-            key = Path(settings.api_key_file).read_text(encoding="utf-8")
+            key = read_secret(settings.api_key_file, "the judge's key")
         except (OSError, UnicodeDecodeError) as error:
             message = f"judge.api_key_file: cannot read {settings.api_key_file!r} ({type(error).__name__})."
             raise SettingsError(message) from error

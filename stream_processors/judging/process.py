@@ -14,12 +14,16 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from prometheus_client import CollectorRegistry
 
 from springback.producers.backoff import Backoff
+from springback.producers.broker_fault import BrokerFault, FaultLog, access_fault
+from springback.stream_processors.access_rights import topics_of
+from springback.stream_processors.errors import BrokerFaultError
 from springback.stream_processors.judging.counts import JudgeCounts
 from springback.stream_processors.judging.endpoint import JudgeEndpoint
 from springback.stream_processors.judging.session import JudgeSession
 from springback.stream_processors.judging.step_judge import StepJudge
 from springback.stream_processors.metrics import services as metrics
 from springback.stream_processors.metrics.services import JUDGE_METRICS
+from springback.stream_processors.service.broker_watch import watch_broker
 from springback.stream_processors.service.health import Measurement, MetricsPage, health_endpoint
 from springback.stream_processors.service.run import run_until, run_until_signalled, write_ready_file
 from springback.stream_processors.settings import WorkerSettings
@@ -54,9 +58,10 @@ async def judge_steps(settings: WorkerSettings, stop: asyncio.Event, ready_file:
     """
     counts = JudgeCounts()
     sessions: list[JudgeSession] = []
+    faults = FaultLog("the judge", _log)
     async with JudgeEndpoint(settings.judge) as endpoint:
         judge = StepJudge(endpoint, settings.judge, counts)
-        report = functools.partial(_report, sessions, judge, counts)
+        report = functools.partial(_report, sessions, judge, counts, faults)
         page = MetricsPage(
             CollectorRegistry(),
             JUDGE_METRICS,
@@ -73,7 +78,7 @@ async def judge_steps(settings: WorkerSettings, stop: asyncio.Event, ready_file:
                 asyncio.create_task(_log_regularly(judge, counts)),
             ]
             try:
-                await _sessions(settings, judge, counts, stop, sessions)
+                await _sessions(settings, judge, counts, stop, sessions, faults)
             finally:
                 for task in beside:
                     task.cancel()
@@ -82,24 +87,43 @@ async def judge_steps(settings: WorkerSettings, stop: asyncio.Event, ready_file:
 
 
 async def _sessions(
-    settings: WorkerSettings, judge: StepJudge, counts: JudgeCounts, stop: asyncio.Event, sessions: list[JudgeSession]
+    settings: WorkerSettings,
+    judge: StepJudge,
+    counts: JudgeCounts,
+    stop: asyncio.Event,
+    sessions: list[JudgeSession],
+    faults: FaultLog,
 ) -> None:
     """Runs one session after another, as often as the broker goes away; `sessions` has the current one."""
     failures = 0
     while not stop.is_set():
         try:
-            if not await run_until(stop, declare_topics_for(settings, changelogs=False)):
+            declared: dict[str, int] = {}
+            if not await run_until(stop, _declare(settings, declared)):
                 return
             sessions.append(JudgeSession(settings, judge, counts))
-            await sessions[0].run(stop)
-        except* (KafkaError, OSError) as errors:
+            # What the watch finds ends the session; what ends the session otherwise ends the watch.
+            await run_until(asyncio.Event(), sessions[0].run(stop), watch_broker(settings.kafka, declared, faults))
+        except* (BrokerFaultError, KafkaError, OSError) as errors:
             if sessions and sessions[0].ever_joined:
                 failures = 0
-            level = logging.WARNING if failures == 0 else logging.DEBUG
-            _log.log(level, "broker_away address=%s error=%r retry=yes", settings.kafka.bootstrap, errors.exceptions[0])
+            error = _first(errors)
+            fault = (
+                BrokerFault(error.kind, error.detail) if isinstance(error, BrokerFaultError) else access_fault(error)
+            )
+            faults.note(fault or BrokerFault("unanswered", repr(error)))
         sessions.clear()
         failures += 1
         await run_until(stop, asyncio.sleep(_BACKOFF.pause_s(failures)))
+
+
+async def _declare(settings: WorkerSettings, declared: dict[str, int]) -> None:
+    declared |= await declare_topics_for(settings, topics_of("judge", settings))
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 async def _tell_ready(sessions: list[JudgeSession], address: str, ready_file: Path | None) -> None:
@@ -125,11 +149,12 @@ def _ready(sessions: list[JudgeSession]) -> bool:
     return bool(sessions) and sessions[0].joined
 
 
-def _report(sessions: list[JudgeSession], judge: StepJudge, counts: JudgeCounts) -> dict[str, Any]:
+def _report(sessions: list[JudgeSession], judge: StepJudge, counts: JudgeCounts, faults: FaultLog) -> dict[str, Any]:
     session = sessions[0] if sessions else None
     return {
         "ready": _ready(sessions),
         "endpoint_down": judge.endpoint_down,
+        "broker_fault": faults.text,
         **({} if session is None else session.report()),
         **counts.report(),
     }

@@ -36,7 +36,7 @@ from springback.stream_processors.judging.frame_judging import FrameJudging
 from springback.stream_processors.judging.step_judge import StepJudge
 from springback.stream_processors.judging.step_selection import StepSelection
 from springback.stream_processors.settings import WorkerSettings
-from springback.stream_processors.topics import JUDGED_STEPS, LARGEST_RECORD_BYTES, STEPS, topic_name
+from springback.stream_processors.topics import JUDGED_STEPS, LARGEST_RECORD_BYTES, STEPS, judge_group, topic_name
 
 _log = logging.getLogger(__name__)
 _POLL_MS = 200
@@ -108,11 +108,6 @@ class FrameLine:
             self.done_to = offset + 1
 
 
-def judge_group(settings: WorkerSettings) -> str:
-    """The name of the judges' consumer group."""
-    return f"{settings.group}-judge"
-
-
 class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
     """One connection to the broker, from joining the group to leaving it.
 
@@ -148,7 +143,7 @@ class JudgeSession(ConsumerRebalanceListener):  # type: ignore[misc]
             **common,
         )
         self._consumer = AIOKafkaConsumer(
-            group_id=judge_group(settings),
+            group_id=judge_group(settings.group),
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             session_timeout_ms=int(1000 * settings.session_timeout_s),

@@ -2,21 +2,24 @@
 
 import asyncio
 import contextlib
-import functools
 import logging
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import faust
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.tables.manager import TableManager
 from prometheus_client import CollectorRegistry
 
-from springback.stream_processors.errors import RecoveryTimeoutError, WorkerStoppedError
+from springback.producers.broker_fault import BrokerFault, FaultLog, access_fault
+from springback.stream_processors.access_rights import topics_of
+from springback.stream_processors.errors import BrokerFaultError, RecoveryTimeoutError, WorkerStoppedError
 from springback.stream_processors.exact.stage import ExactStage
-from springback.stream_processors.metrics.services import WORKER_METRICS
-from springback.stream_processors.service.health import MetricsPage, Readiness, health_endpoint
+from springback.stream_processors.metrics.services import WORKER_METRICS, WORKER_READY
+from springback.stream_processors.service.broker_watch import watch_broker
+from springback.stream_processors.service.health import Measurement, MetricsPage, Readiness, health_endpoint
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 from springback.stream_processors.service.run import run_until, run_until_signalled, write_ready_file
 from springback.stream_processors.settings import WorkerSettings
@@ -98,7 +101,24 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
         else BaselineFeed(settings.kafka, topic_name(BASELINES, settings.prefix), settings.resilience)
     )
     async with contextlib.AsyncExitStack() as opened:
-        if not await run_until(stop, _declare_until_answered(settings)):
+        faults = FaultLog("the worker", _log)
+        started: list[_Started] = []
+        page = MetricsPage(
+            CollectorRegistry(),
+            WORKER_METRICS,
+            lambda: started[0].measure() if started else (Measurement(WORKER_READY, False),),
+        )
+
+        def report() -> dict[str, Any]:
+            if not started:
+                return {"ready": False, "waiting_for": ["broker"], "broker_fault": faults.text}
+            return {**started[0].report(), "broker_fault": faults.text}
+
+        address = await opened.enter_async_context(
+            health_endpoint(settings.health_host, settings.health_port, report, page.render)
+        )
+        declared: dict[str, int] = {}
+        if not await run_until(stop, _declare_until_answered(settings, faults, declared)):
             return
         app = create_app(settings)
         failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -109,21 +129,7 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
 
         stages = add_stages(app, settings, baselines, fail)
         readiness = Readiness(lambda: _missing(app, baselines), settings.recovery_bound_s, time.monotonic)
-        report = functools.partial(_report, app, stages, readiness, baselines)
-        page = MetricsPage(
-            CollectorRegistry(),
-            WORKER_METRICS,
-            lambda: measure_worker(
-                stages,
-                readiness,
-                baseline_cells=baselines.cells,
-                rebalances=app.rebalancing_count,
-                now=time.monotonic(),
-            ),
-        )
-        address = await opened.enter_async_context(
-            health_endpoint(settings.health_host, settings.health_port, report, page.render)
-        )
+        started.append(_Started(app, stages, readiness, baselines))
 
         def on_ready() -> None:
             _log.info("ready health=%s generation=%d", address, app.consumer_generation_id)
@@ -137,27 +143,61 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
             baselines.run(),
             _serve(app),
             readiness.watch(on_ready),
+            watch_broker(settings.kafka, declared, faults),
             *(_tick(stage, readiness, settings.tick_interval_s) for stage in stages.all()),
         )
         _log.info("stopping reason=signal")
 
 
-async def _declare_until_answered(settings: WorkerSettings) -> None:
-    """Declares the topics; while the broker does not answer, tries again, up to the recovery bound."""
+class _Started(NamedTuple):
+    """A worker whose broker has answered: what it says of itself."""
+
+    app: faust.App
+    stages: Stages
+    readiness: Readiness
+    baselines: BaselineSource
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "ready": self.readiness.ready,
+            "waiting_for": _missing(self.app, self.baselines),
+            "generation": self.app.consumer_generation_id,
+            "baseline_version": self.baselines.version,
+            "ignored_contributions": self.stages.learner.ignored,
+            "groups_let_go": self.stages.families.groups_let_go,
+            "stages": {stage.name: stage.counts.report() for stage in self.stages.all()},
+        }
+
+    def measure(self) -> Iterator[Measurement]:
+        return measure_worker(
+            self.stages,
+            self.readiness,
+            baseline_cells=self.baselines.cells,
+            rebalances=self.app.rebalancing_count,
+            now=time.monotonic(),
+        )
+
+
+async def _declare_until_answered(settings: WorkerSettings, faults: FaultLog, declared: dict[str, int]) -> None:
+    """Declares the topics, into `declared`; tries again while the broker cannot be used, up to the recovery bound."""
     deadline = time.monotonic() + settings.recovery_bound_s
-    told = False
     while True:
         try:
-            await declare_topics_for(settings)
-        except (KafkaError, OSError) as error:
+            declared |= await declare_topics_for(settings, topics_of("worker", settings))
+        except (BrokerFaultError, KafkaError, OSError) as error:
+            fault = (
+                BrokerFault(error.kind, error.detail) if isinstance(error, BrokerFaultError) else access_fault(error)
+            )
+            faults.note(fault or BrokerFault("unanswered", repr(error)))
             if time.monotonic() > deadline:
-                message = f"No broker has answered at {settings.kafka.bootstrap} in {settings.recovery_bound_s:.0f} s."
+                message = (
+                    f"The broker at {settings.kafka.bootstrap} could not be used for "
+                    f"{settings.recovery_bound_s:.0f} s: {faults.text}"
+                )
                 raise RecoveryTimeoutError(message) from error
-            if not told:
-                _log.warning("broker_away address=%s error=%r retry=yes", settings.kafka.bootstrap, error)
-                told = True
             await asyncio.sleep(_RETRY_S)
         else:
+            faults.clear()
             return
 
 
@@ -196,20 +236,10 @@ def _missing(app: faust.App, baselines: BaselineSource) -> list[str]:
     return missing
 
 
-def _report(app: faust.App, stages: Stages, readiness: Readiness, baselines: BaselineSource) -> dict[str, Any]:
-    return {
-        "ready": readiness.ready,
-        "waiting_for": _missing(app, baselines),
-        "generation": app.consumer_generation_id,
-        "baseline_version": baselines.version,
-        "ignored_contributions": stages.learner.ignored,
-        "groups_let_go": stages.families.groups_let_go,
-        "stages": {stage.name: stage.counts.report() for stage in stages.all()},
-    }
-
-
 def _credentials(kafka: KafkaConnection) -> Any:
     context = kafka.tls_context()
+    if kafka.uses_token:
+        return faust.OAuthCredentials(oauth_cb=kafka.token_provider(), ssl_context=context)
     if kafka.uses_sasl:
         return faust.SASLCredentials(
             username=kafka.sasl_username,

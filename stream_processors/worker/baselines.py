@@ -29,6 +29,7 @@ from springback.stream_processors.resilience.baseline.codec import (
 )
 from springback.stream_processors.resilience.baseline.stage_baseline import FamilyBaseline, StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.service.broker_watch import check_broker
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 from springback.stream_processors.topics import BASELINES, CONTRIBUTIONS, LARGEST_RECORD_BYTES, topic_name
 
@@ -188,7 +189,9 @@ async def export_baseline(kafka: KafkaConnection, *, prefix: str = "", grid: Anc
 
     Raises:
         BaselineFormatError: a record of the topic cannot be read.
+        BrokerFaultError: the broker cannot be used, and why.
     """
+    await check_broker(kafka)
     learned = StageBaseline(grid=grid or AnchorGrid())
     consumer = plain_consumer(kafka, topic_name(BASELINES, prefix))
     async with started(consumer):
@@ -226,8 +229,10 @@ async def import_baseline(
 
     Raises:
         BaselineImportError: the file cannot be used, or no worker has taken it up in time.
+        BrokerFaultError: the broker cannot be used, and why.
     """
     families = _families_of(data, grid or AnchorGrid())
+    await check_broker(kafka)
     request = uuid.uuid4().hex
     reader = plain_consumer(kafka, topic_name(BASELINES, prefix))
     producer = aiokafka.AIOKafkaProducer(

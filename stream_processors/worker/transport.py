@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import aiokafka  # type: ignore[import-untyped]
+from aiokafka.errors import TopicAuthorizationFailedError  # type: ignore[import-untyped]
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
 
@@ -28,6 +29,7 @@ _LOOK_EVERY_S = 0.01
 _LOOKS = 100
 _LONGEST_WAIT_S = 0.05
 _LONGEST_FETCH_MS = 100
+_log = logging.getLogger(__name__)
 
 
 class PromptConsumerThread(AIOKafkaConsumerThread):
@@ -94,3 +96,10 @@ class PromptTransport(Transport):
 
     logger = logging.getLogger("faust.transport")
     Consumer = PromptConsumer
+
+    async def _create_topic(self, *arguments: Any, **options: Any) -> None:
+        """Lets Faust make a topic where this user may. All have been declared before, and most users may not."""
+        try:
+            await super()._create_topic(*arguments, **options)
+        except TopicAuthorizationFailedError as error:
+            _log.debug("Faust may not make a topic: %s", error)

@@ -107,7 +107,8 @@ def _banner(sink: LiveSink, bootstrap: str) -> Refresh:
             blindness = view.sight.blindness
         banner.set_visibility(blindness is not None)
         if blindness is not None:
-            text.text = told[blindness]
+            fault = sink.faults.text if blindness in ("no broker", "catching up") else None
+            text.text = told[blindness] if fault is None else f"{told[blindness]} ({fault})"
 
     return refresh
 

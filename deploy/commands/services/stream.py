@@ -31,23 +31,67 @@ def topics(
             min=1, max=10, help="Copies of each partition: 3 on a cluster that must not lose any. 1 if not given."
         ),
     ] = None,
+    acls: Annotated[
+        bool,
+        typer.Option(
+            "--acls", help="Declare nothing: print the commands of kafka-acls that grant each part what it needs."
+        ),
+    ] = False,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART=PRINCIPAL",
+            help="For --acls: who runs a part, such as worker=User:w1, or all=User:demo for all parts in one. "
+            "Repeatable; without it every part has a user of its own, User:springback-PART.",
+        ),
+    ] = None,
     settings: SettingsOption = None,
 ) -> None:
     """Declare every topic that springback uses, with its partitions, retention and cleanup policy.
 
     Topics that exist already are checked and left as they are, so it can be run again at any time. Run it once before
-    the first worker, and give the worker the same settings.
+    the first worker, and give the worker the same settings. With --acls it asks no broker, and prints what an
+    administrator of one that has access rules is to run.
 
-    Example: springback topics --broker kafka-1:9092 --partitions 8 --replication 3
+    Examples: springback topics --broker kafka-1:9092 --partitions 8 --replication 3
+
+    springback topics --acls --principal worker=User:w1 --principal producer=User:robot-7
     """
     from springback.stream_processors.topics import declare_topics_for
 
-    silence_kafka_clients()
     chosen = stream_settings(broker, prefix, settings, partitions=partitions, replication=replication)
+    if principal and not acls:
+        message = "goes with --acls, which is missing"
+        raise typer.BadParameter(message, param_hint="--principal")
+    if acls:
+        from springback.stream_processors.access_rights import acl_commands
+
+        for line in acl_commands(_principals(principal or []), chosen):
+            typer.echo(line)
+        return
+    silence_kafka_clients()
     declared = asyncio.run(declare_topics_for(chosen))
     width = max(map(len, declared))
     for name, count in sorted(declared.items()):
         typer.echo(f"{name:<{width}}  {count} partition{'s' if count > 1 else ''}")
+
+
+def _principals(given: list[str]) -> dict[str, list[str]]:
+    from springback.stream_processors.access_rights import EVERY_PART, PARTS
+
+    if not given:
+        return {part: [f"User:springback-{part}"] for part in PARTS}
+    found: dict[str, list[str]] = {}
+    for text in given:
+        part, _, who = text.partition("=")
+        if part not in (*PARTS, EVERY_PART) or ":" not in who:
+            message = (
+                f"{text!r} is not PART=PRINCIPAL, such as worker=User:w1; the parts are {', '.join(PARTS)} and "
+                f"{EVERY_PART}"
+            )
+            raise typer.BadParameter(message, param_hint="--principal")
+        found.setdefault(part, []).append(who)
+    return found
 
 
 def worker(

@@ -17,7 +17,7 @@ def test_a_broker_that_is_away_is_waited_for_until_told_to_stop(caplog: pytest.L
         stop = asyncio.Event()
         task = asyncio.create_task(judge_steps(settings, stop))
         async with asyncio.timeout(20):
-            while "broker_away" not in caplog.text:
+            while "broker_fault kind=address" not in caplog.text:
                 await asyncio.sleep(0.02)
                 assert not task.done()
             stop.set()
