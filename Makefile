@@ -33,6 +33,9 @@ OLDEST ?= $(shell for candidate in python3.9 $${PYENV_ROOT:-$$HOME/.pyenv}/versi
 OLDEST_VENV := .venv-oldest
 ROOMS_OF_AGENTS := contract emitter environments habitat habitat_testbed mapping perturbations
 
+# Tests start hundreds of Python programs: where they may not keep what they have compiled, each compiles all of it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-oldest check bench faults clean java java-if-possible monitoring-if-possible sources-if-possible
 

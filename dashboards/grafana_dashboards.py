@@ -3,6 +3,7 @@
 The same source gives the same bytes, so the files in `dashboards/grafana/` can be checked to be fresh.
 """
 
+from functools import cache
 from pathlib import Path
 
 from springback.dashboards.grafana_parts.board_layout import Board
@@ -23,10 +24,13 @@ def grafana_boards() -> list[Board]:
 
 def dashboard_files(data_source_uid: str = DATA_SOURCE_UID) -> dict[str, str]:
     """Each dashboard as JSON, by the name of its file, asking the data source of this uid."""
-    return {
-        f"{board.uid}.json": board.to_json().replace(f'"uid": "{DATA_SOURCE_UID}"', f'"uid": "{data_source_uid}"')
-        for board in grafana_boards()
-    }
+    uid, asked = f'"uid": "{DATA_SOURCE_UID}"', f'"uid": "{data_source_uid}"'
+    return {name: text.replace(uid, asked) for name, text in _board_texts()}
+
+
+@cache
+def _board_texts() -> list[tuple[str, str]]:
+    return [(f"{board.uid}.json", board.to_json()) for board in grafana_boards()]
 
 
 def write_dashboards(folder: Path, data_source_uid: str = DATA_SOURCE_UID) -> list[Path]:

@@ -138,8 +138,10 @@ def plain_gauges(series: int) -> CollectorRegistry:
     return registry
 
 
-def minutes_of(load: Load, minutes: int, minute_s: float, progress: Progress) -> tuple[float, list[Minute]]:
-    """Run for so long.
+def minutes_of(
+    load: Load, minutes: int, minute_s: float, plain_series: int, progress: Progress
+) -> tuple[float, list[Minute]]:
+    """Run for so long, beside a page of so many plain gauges.
 
     Returns:
         The memory in MB before it, with all that measuring needs, and each minute as it was.
@@ -148,7 +150,7 @@ def minutes_of(load: Load, minutes: int, minute_s: float, progress: Progress) ->
     task = progress.add_task("load", total=minutes * minute_s)
     with (
         metrics_server(load.registry, "127.0.0.1", 0) as address,
-        metrics_server(plain_gauges(_PLAIN_SERIES), "127.0.0.1", 0) as plain_address,
+        metrics_server(plain_gauges(plain_series), "127.0.0.1", 0) as plain_address,
     ):
         for _ in range(_WARM_UP_TICKS):
             load.tick()
@@ -236,16 +238,16 @@ def exporter_load(
     """
     console = Console(width=None if sys.stdout.isatty() else 120)
     bar = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    minute_s, bounds = 60.0, SeriesBounds()
+    minute_s, plain_series, bounds = 60.0, _PLAIN_SERIES, SeriesBounds()
     if quick:
-        minutes, minute_s, agents = 1, 2.0, min(agents, 200)
+        minutes, minute_s, plain_series, agents, families = 1, 2.0, 1_000, min(agents, 200), min(families, 4)
         bounds = SeriesBounds(agents=20, remembered=1_000, remembered_agents=1_000)
     load = Load(agents, families, speed, leaving, bounds)
     with Progress(*bar, console=Console(stderr=True)) as progress:
         task = progress.add_task("fill memory", total=1.0)
         for share in load.fill_memory():
             progress.update(task, completed=share)
-        start_mb, found = minutes_of(load, minutes, minute_s, progress)
+        start_mb, found = minutes_of(load, minutes, minute_s, plain_series, progress)
     ratio = statistics.median(row.ratio for row in found)
     console.print(found_table(found, start_mb))
     console.print(

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from springback.dashboards.grafana_dashboards import grafana_boards
+from springback.dashboards.grafana_dashboards import dashboard_files
 
 EVERYTHING = {"family": ".*", "method": ".*", "version": ".*", "agent": ".*"}
 
@@ -25,7 +25,7 @@ class PanelQuery(NamedTuple):
 
 def boards() -> dict[str, dict[str, Any]]:
     """The dashboards as Grafana gets them, by uid."""
-    return {board.uid: json.loads(board.to_json()) for board in grafana_boards()}
+    return {name.removesuffix(".json"): json.loads(text) for name, text in dashboard_files().items()}
 
 
 def panels_of(board: Mapping[str, Any]) -> list[dict[str, Any]]:

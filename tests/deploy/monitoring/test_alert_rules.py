@@ -48,12 +48,14 @@ def check_exported(selector: Selector) -> None:
         assert matchers[label] in CLOSED_LABELS[label] | {"%q"}, f"{metric}{{{label}}}"
 
 
+@pytest.mark.broker
 def test_promtool_finds_no_fault() -> None:
     for path in (RECORDING_RULES, *ALERT_RULES):
         assert "SUCCESS" in output_of("promtool", "check", "rules", str(path))
     assert "SUCCESS" in output_of("promtool", "check", "config", str(RECORDING_RULES.with_name("prometheus.yml")))
 
 
+@pytest.mark.broker
 @pytest.mark.parametrize("path", rule_reading.RULE_TESTS, ids=lambda path: path.stem)
 def test_the_rules_pass_their_unit_tests(path: object) -> None:
     assert "SUCCESS" in output_of("promtool", "test", "rules", str(path))
