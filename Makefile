@@ -55,7 +55,7 @@ demo: $(INSTALLED) $(if $(filter kafka,$(BROKER)),java)
 	$(BIN)/springback demo --broker '$(BROKER)' --source '$(SOURCE)' $(ARGS)
 
 test: $(INSTALLED) java-if-possible monitoring-if-possible sources-if-possible
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=all $(ARGS)
 
 # What goes onto robots and into the environments of simulators; `tests/oldest_python.py` says which tests those are.
 test-oldest:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import hypothesis
 import pytest
 
+from tests.examples import register_profiles
 from tests.oldest_python import runs_here
 
 if TYPE_CHECKING:
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from tests.deploy.monitoring.monitoring_stack import MonitoringStack
     from tests.secure_kafka import SecureKafka
 
-# How long an example takes says nothing on a busy machine; no test is about it.
-hypothesis.settings.register_profile("springback", deadline=None)
-hypothesis.settings.load_profile("springback")
+register_profiles()
 
 # A shell makes what it starts in the background ignore Ctrl-C, and so would every program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from springback.sinks.basic_auth import BasicAuth, hashed
 from springback.sinks.errors import AuthFileError
+from tests.examples import examples
 
 USERS = {"ops": "s3cret:with$signs", "prometheus": hashed("scrape", 1000)}
 
@@ -34,7 +35,7 @@ def test_anything_else_is_not(value: str | None) -> None:
     assert not BasicAuth(USERS).admits(value)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.text())
 def test_no_header_breaks_it(value: str) -> None:
     assert not BasicAuth(USERS).admits(value)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from springback.stream_processors.resilience.readings import EpisodeStatus, EpisodeTraits, Reading
+from tests.examples import examples
 from tests.sinks.fleet.agent_page import AgentPage
 
 Make = Callable[..., Any]
@@ -71,7 +72,7 @@ def mixed(data: st.DataObject, partitions: Partitions) -> list[Reading]:
     return readings + readings[again:]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data(), now_s=st.sampled_from([1020.0, 1075.0, 1400.0, 2000.0, 100_000.0]))
 def test_two_exporters_and_a_restarted_one_show_the_same(
     window: Make, begun: Make, summary: Make, status: Make, running: Make, data: st.DataObject, now_s: float

@@ -7,6 +7,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 from springback.producers.contract.frame import Outcome, StepFrame
+from tests.examples import examples
 from tests.stream_processors.frame_builders import START_S, Part, Row, frame_of_parts, header_of
 
 seeds = st.integers(0, 2**32 - 1)
@@ -14,7 +15,9 @@ seeds = st.integers(0, 2**32 - 1)
 
 def by_seed(max_examples: int) -> settings:
     """Settings of a property over seeds, which have nothing to shrink to."""
-    return settings(max_examples=max_examples, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+    return settings(
+        max_examples=examples(max_examples), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+    )
 
 
 def random_rows(rng: np.random.Generator, disturbed: bool) -> list[Row]:

@@ -23,6 +23,7 @@ from springback.producers.gateway.request_bodies import (
     admit,
     frames_in,
 )
+from tests.examples import examples
 
 FRAME = StepFrame(
     producer="robot-7",
@@ -42,7 +43,7 @@ def read(pieces: list[bytes], *, packed: bool = True, most: int = 1000) -> bytes
 
 
 @given(st.binary(max_size=1000), st.integers(1, 50), st.booleans(), st.integers(0, 1000))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_body_comes_out_as_it_went_in(body: bytes, piece: int, packed: bool, cut: int) -> None:
     # gzip may be of several members, and pieces may end anywhere
     sent = gzip.compress(body[:cut]) + gzip.compress(body[cut:]) if packed else body

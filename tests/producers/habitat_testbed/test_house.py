@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from springback.producers.habitat_testbed.house import CLEAR_M, LEAST_WAY_M, WALL_M, Box, HousePlan, plan_house
+from tests.examples import examples
 
 CELL_M, AGENT_M = 0.1, 0.1
 
@@ -29,7 +30,7 @@ def reached_from(plan: HousePlan, x: float, z: float) -> set[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 3), st.integers(2, 3))
 def test_every_goal_can_be_reached_from_its_start(seed: int, columns: int, rows: int) -> None:
     plan = plan_house(seed, columns, rows)

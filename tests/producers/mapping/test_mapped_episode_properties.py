@@ -10,6 +10,7 @@ from springback.producers.mapping.assembler import EpisodeAssembler, SessionClos
 from springback.producers.mapping.signal_mapping import TimedMessage, parse_mapping
 from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.intake.validation import tabulate
+from tests.examples import examples
 from tests.producers.mapping.mapped_play import EVENTS, T0, Play, pose, stamp
 
 ODD = st.one_of(
@@ -50,7 +51,7 @@ MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(messages=st.lists(MESSAGES, max_size=25), recorded=st.booleans(), time=st.sampled_from(sorted(MAPPINGS)))
 def test_whatever_arrives_comes_to_frames_that_hold_together(
     messages: list[TimedMessage], recorded: bool, time: str
@@ -87,7 +88,7 @@ def test_whatever_arrives_comes_to_frames_that_hold_together(
     assert all(row.reason in ranges or "range" in row.reason for row in table.rejected), table.rejected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(lateness=st.lists(st.floats(0.0, 0.9), min_size=1, max_size=30))
 def test_bounded_lateness_changes_nothing_in_a_recording(lateness: list[float]) -> None:
     said = [("r/task", 0.0, {"id": "t", "state": "started"})]

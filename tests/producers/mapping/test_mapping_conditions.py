@@ -12,6 +12,7 @@ from springback.producers.mapping.conditions import Conditions
 from springback.producers.mapping.newest import NewestBoard
 from springback.producers.mapping.signal_mapping import parse_mapping
 from springback.producers.mapping.toml_section import TomlSection
+from tests.examples import examples
 from tests.producers.mapping.mapped_play import Play
 
 DONE = {"field": "done", "equals": True}
@@ -352,7 +353,7 @@ def test_a_named_condition_that_nobody_uses_is_checked_too() -> None:
 SAID = st.tuples(st.sampled_from(["arm/state", "camera", "cell/guard"]), st.booleans(), st.booleans())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(said=st.lists(SAID, max_size=25), unless=st.booleans())
 def test_an_event_happens_when_all_of_it_becomes_true(said: list[tuple[str, bool, bool]], unless: bool) -> None:
     word = "unless" if unless else "not"

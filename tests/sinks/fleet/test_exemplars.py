@@ -14,6 +14,7 @@ from prometheus_client.samples import Exemplar
 
 from springback.sinks.fleet.series import LONGEST_EXEMPLAR, origin_of
 from springback.stream_processors.resilience.readings import EpisodeKey
+from tests.examples import examples
 from tests.sinks.fleet.agent_page import AgentPage
 
 Make = Callable[..., Any]
@@ -87,7 +88,7 @@ def test_without_a_time_that_can_be_there_is_none(summary: Make, time_s: float) 
     assert page("episode_recovery_cost_count", family="navigation", method="default", version="0", perturbation="none")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(agent=ANY_TEXT, episode=ANY_TEXT)
 def test_no_id_makes_an_exemplar_that_cannot_be_read(summary: Make, agent: str, episode: str) -> None:
     page = AgentPage().after(summary(agent=agent, episode=episode))

@@ -25,6 +25,7 @@ from springback.stream_processors.resilience.readings import (
     Reading,
     WindowReading,
 )
+from tests.examples import examples
 
 Make = Callable[..., Any]
 
@@ -284,7 +285,7 @@ def topics(window: Make, begun: Make, summary: Make, status: Make, running: Make
     return [list(windows), summaries, list(statuses), list(families)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_whichever_way_topics_mix_and_repeat_the_page_is_the_same(
     topics: list[list[Reading]], data: st.DataObject

@@ -29,6 +29,7 @@ from springback.stream_processors.resilience.readings import (
     NavigationScores,
     StressMargin,
 )
+from tests.examples import examples
 
 Make = Callable[..., Any]
 
@@ -46,7 +47,7 @@ def new_sink() -> tuple[CollectorRegistry, PrometheusSink]:
     return registry, sink
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_no_reading_breaks_the_page(
     window: Make, begun: Make, summary: Make, status: Make, running: Make, data: st.DataObject
@@ -127,7 +128,7 @@ def hostile_families(draw: st.DrawFn, family: Make) -> FamilyReading:
     return reading
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.data())
 def test_no_reading_of_a_family_breaks_the_page(family: Make, data: st.DataObject) -> None:
     registry, sink = new_sink()

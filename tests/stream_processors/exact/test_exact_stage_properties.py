@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.stream_processors.fake_engine import PARTITIONS, CountingReducer, FakeEngine, run, stage_on, ticks
 
 ACTIONS = st.one_of(
@@ -14,7 +15,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(ACTIONS, max_size=60))
 def test_whatever_happens_the_state_is_that_of_a_quiet_run(actions: list[tuple[str, int, int]]) -> None:
     engine, quiet, reducer = FakeEngine(), FakeEngine(), CountingReducer(idle_s=1e9)

@@ -17,6 +17,7 @@ from springback.producers.contract.frame import StepFrame
 from springback.stream_processors.judging.frame_judging import FrameJudging
 from springback.stream_processors.judging.session import FrameLine, Passage
 from springback.stream_processors.judging.step_selection import StepSelection
+from tests.examples import examples
 from tests.producers.jumping_loop import run_jumping
 from tests.stream_processors.judging.chat_stub import GOOD, Asked, Bench, Reply, bench, good, scores
 from tests.stream_processors.judging.test_step_selection import frame_of
@@ -156,7 +157,7 @@ class Settled:
     settled = False
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.randoms(use_true_random=False))
 def test_whatever_settles_first_order_is_kept_per_key_and_offsets_name_the_first_that_is_missing(
     keys: list[str], chance: random.Random

@@ -14,6 +14,7 @@ from springback.stream_processors.offline.comparison_contract import Allowances,
 from springback.stream_processors.offline.comparison_evidence import evidence_of, findings_of
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
 from springback.stream_processors.resilience.readings import EpisodeSummary
+from tests.examples import examples
 from tests.stream_processors.offline.version_episodes import summary_of
 
 CONFIG = AggregateConfig(grid=(0.0, 0.5, 1.0))
@@ -64,7 +65,7 @@ def test_situation_8_a_candidate_all_of_whose_episodes_were_aborted_fails_always
     assert comparison.verdict.startswith("FAILED: version 2 against 1, 1 failed: navigation")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.integers(1, 9),
     st.integers(1, 9),

@@ -26,6 +26,7 @@ from springback.stream_processors.offline.resampling import (
 )
 from springback.stream_processors.resilience.anchor import Floats
 from springback.stream_processors.resilience.quantiles import quantile
+from tests.examples import examples
 
 
 def apart(count: int) -> list[str]:
@@ -39,7 +40,7 @@ def ends(found: Interval | None) -> tuple[float, float]:
     return found.low, found.high
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.tuples(st.integers(-3, 3).map(float), st.integers(0, 3)), min_size=1, max_size=12),
     st.sampled_from([0.1, 0.5, 0.9, 0.95, 1.0]),
@@ -124,7 +125,7 @@ def test_the_interval_of_three_tasks_is_that_of_all_27_draws(statistic: Weighted
     assert ends(found) == pytest.approx((min(every), max(every)))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.lists(st.tuples(st.floats(-1e6, 1e6), st.sampled_from("abcdef")), min_size=2, max_size=20),
     st.randoms(use_true_random=False),
@@ -181,7 +182,7 @@ def mean_ranks(values: list[float]) -> list[float]:
     return [sum(other < v for other in values) + (values.count(v) + 1) / 2 for v in values]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=10))
 def test_weighted_rho_is_pearsons_of_the_mean_ranks_of_the_repeated_pairs(drawn: list[tuple[int, int, int]]) -> None:
     x, y = (np.array([pair[i] for pair in drawn], dtype=np.float64) for i in (0, 1))

@@ -26,6 +26,7 @@ from springback.stream_processors.offline.significance import (
     rise_p,
     signed_rank_p,
 )
+from tests.examples import examples
 
 SAMPLES = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=9)
 
@@ -64,7 +65,7 @@ def test_signed_ranks_by_hand(differences: list[float], p: float) -> None:
     assert signed_rank_p(differences) == pytest.approx(p)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=9))
 def test_signed_ranks_of_few_pairs_count_all_signs(differences: list[float]) -> None:
     """With ties and zeros too, where books give a normal approximation."""
@@ -133,7 +134,7 @@ def test_sides_without_a_task_in_common_have_no_pairs_and_empty_ones_no_test() -
     assert (empty.paired_p, empty.unpaired_p, empty.superiority, empty.p) == (None, None, None, None)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 1), st.floats(-10, 10)), max_size=12),
     st.lists(st.tuples(st.sampled_from("bcde"), st.integers(0, 1), st.floats(-10, 10)), max_size=12),
@@ -153,7 +154,7 @@ def test_order_changes_no_p_and_sides_can_be_changed(
         assert p is None or p == pytest.approx(q)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(SAMPLES, SAMPLES)
 def test_superiority_counts_the_pairs(first: list[float], second: list[float]) -> None:
     wins = [1.0 if b > a else 0.5 if b == a else 0.0 for a, b in itertools.product(first, second)]
@@ -213,7 +214,7 @@ def test_many_levels_have_the_p_of_scipy() -> None:
     assert (found.rho, found.p) == pytest.approx((expected.statistic, expected.pvalue))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(1, 12), st.integers(1, 12), st.data())
 def test_a_share_that_rose_at_one_level_is_fishers_exact_test(first: int, second: int, data: st.DataObject) -> None:
     marked, risen = data.draw(st.integers(0, first)), data.draw(st.integers(0, second))
@@ -254,7 +255,7 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_rejects_as_its_steps_do_and_less_than_benjamini_hochberg(p_values: list[float]) -> None:
     found = [p for p in holm(p_values) if p is not None]

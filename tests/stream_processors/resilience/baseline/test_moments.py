@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from springback.stream_processors.resilience.anchor import Floats, Ints
 from springback.stream_processors.resilience.baseline.moments import Moments, merge_groups, triangle
+from tests.examples import examples
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -39,7 +40,7 @@ def some_samples(seed: int, n: int = 40, d: int = 4) -> Floats:
     return np.asarray(rng.normal(size=(n, d)) * rng.lognormal(size=d) + rng.normal(size=d))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=seeds, groups=st.integers(1, 6))
 def test_agrees_with_numpy_cov_per_group(seed: int, groups: int) -> None:
     samples = some_samples(seed)
@@ -54,7 +55,7 @@ def test_agrees_with_numpy_cov_per_group(seed: int, groups: int) -> None:
         np.testing.assert_allclose(sums.covariance_sums()[i], expected, rtol=1e-9, atol=1e-11)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=seeds)
 def test_order_of_parts_does_not_matter(seed: int) -> None:
     samples = some_samples(seed)
@@ -63,7 +64,7 @@ def test_order_of_parts_does_not_matter(seed: int) -> None:
     assert_close(all_merged(Moments.of_samples(samples)), all_merged(Moments.of_samples(shuffled)), scale)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=seeds, cuts=st.lists(st.integers(1, 39), min_size=2, max_size=2, unique=True))
 def test_merge_is_associative(seed: int, cuts: list[int]) -> None:
     samples = some_samples(seed)
@@ -75,7 +76,7 @@ def test_merge_is_associative(seed: int, cuts: list[int]) -> None:
     assert_close(left, all_merged(Moments.of_samples(samples)), scale)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=seeds)
 def test_one_by_one_equals_all_at_once(seed: int) -> None:
     samples = some_samples(seed, n=25)
@@ -85,7 +86,7 @@ def test_one_by_one_equals_all_at_once(seed: int) -> None:
     assert_close(running, all_merged(Moments.of_samples(samples)), float(np.abs(samples).max()))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=seeds)
 def test_covariance_sums_are_symmetric_and_positive_semidefinite(seed: int) -> None:
     samples = some_samples(seed, n=6, d=5)

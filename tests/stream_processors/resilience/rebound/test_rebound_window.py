@@ -17,6 +17,7 @@ from springback.stream_processors.resilience.rebound.rebound_window import (
     WindowEvent,
     walk,
 )
+from tests.examples import examples
 from tests.stream_processors.resilience.literal_metrics import literal_windows
 
 EXACT = WindowConfig(effort_drift=0.5, delay_drift=0.5)
@@ -65,7 +66,7 @@ def walked(
     return events, state
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(steps=episodes, cuts=cuts_of, bounds=st.tuples(st.sampled_from([3.0, 9.0]), st.sampled_from([4.0, 10.0])))
 @pytest.mark.parametrize("config", [WindowConfig(), EXACT])
 def test_finds_the_windows_that_the_literal_machine_finds(
@@ -101,7 +102,7 @@ def test_finds_the_windows_that_the_literal_machine_finds(
         assert tally.length_steps == len(inside)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps=episodes, cuts=cuts_of)
 def test_cuts_into_batches_change_no_bit(steps: list[tuple[float, float]], cuts: list[int]) -> None:
     rows = columns(steps, WindowConfig())
@@ -112,7 +113,7 @@ def test_cuts_into_batches_change_no_bit(steps: list[tuple[float, float]], cuts:
     assert state == state_at_once
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(steps=episodes, cuts=cuts_of)
 def test_largest_sums_are_those_of_a_run_without_a_stop(steps: list[tuple[float, float]], cuts: list[int]) -> None:
     rows = columns(steps, WindowConfig())
