@@ -17,6 +17,7 @@ from springback.stream_processors.exact.context_log import (
 from springback.stream_processors.exact.contexts import HeldContext, Renewal
 from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.exact.stage import ExactStage
+from tests.examples import examples
 from tests.stream_processors.crashing_workers import Broker, KilledError, Worker
 from tests.stream_processors.fake_engine import CountingReducer
 
@@ -158,7 +159,7 @@ async def _wake(paused: list[tuple[Worker, asyncio.Task[list[int]]]]) -> None:
     paused.clear()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(ACTIONS)
 def test_whatever_happens_each_event_is_applied_by_what_was_written_for_its_offset(
     actions: list[tuple[str, int, int]],
