@@ -83,6 +83,7 @@ class ExactStage(Generic[S]):
         session_timeout_s: silence after which the group takes a worker for dead.
         stall_s: silence of a partition with unread messages after which it is read again.
         contexts: what events are applied by besides the states, and what applies them then; None for the reducer alone.
+        settled: called with True when what the reducer has applied is written, with False when it will come again.
         clock: seconds that never go back.
     """
 
@@ -98,6 +99,7 @@ class ExactStage(Generic[S]):
         session_timeout_s: float = 10.0,
         stall_s: float = 5.0,
         contexts: ContextSource[S] | None = None,
+        settled: Callable[[bool], None] = lambda written: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -110,6 +112,7 @@ class ExactStage(Generic[S]):
         self._patience_s = _SESSION_SHARE * session_timeout_s
         self._stall_s = stall_s
         self._clock = clock
+        self._settled = settled
         self._lock = asyncio.Lock()
         self._generation: int | None = None
         self._epoch = 0
@@ -287,6 +290,7 @@ class ExactStage(Generic[S]):
 
     def _apply_one_by_one(self, batch: StageBatch[S]) -> None:
         batch.outputs = []
+        self._settled(False)
         for _, partition, bucket in batch.work:
             self._state.reload(partition, bucket)
             batch.changed(partition, bucket, self._reducer.encode(bucket.state))
@@ -343,6 +347,7 @@ class ExactStage(Generic[S]):
         if not self._current(batch):
             return False
         self.counts.processed(((partition.number, partition.wanted) for _, partition, _ in batch.work), self._clock())
+        self._settled(True)
         self._limit = min(self._batch_max, 2 * self._limit)
         for event, _, _ in batch.work if self._tries else ():
             self._tries.pop((event.partition, event.offset), None)
@@ -353,6 +358,7 @@ class ExactStage(Generic[S]):
 
     def _drop(self) -> None:
         self._epoch += 1
+        self._settled(False)
         self._state.forget()
         if self._contexts is not None:
             self._contexts.forget()

@@ -222,7 +222,7 @@ LATE_STEPS = MetricSpec(
     unit="steps",
     help=(
         "Steps that are no copies and were not taken in: overtaken by a later step, after the end, of an old session, "
-        "or of ids that were used before."
+        "of ids that were used before, or of an episode beyond the bounds on what a producer may have."
     ),
     source="ours",
     labels=("why",),

@@ -139,6 +139,25 @@ WORKER_LARGE_STATES = MetricSpec(
     source="ours",
     labels=STAGE,
 )
+WORKER_STEP_FATES = MetricSpec(
+    name="springback_worker_step_fates_total",
+    kind="counter",
+    unit="steps",
+    help=(
+        "Steps of the frames processed, by what became of each: taken, rejected, duplicate, overtaken, after_end, "
+        "old_session, session_again, over_bounds. Their sum is what those frames held. Frames that cannot be read "
+        "whole are not among them."
+    ),
+    source="ours",
+    labels=("fate",),
+)
+WORKER_SHEDDINGS = MetricSpec(
+    name="springback_worker_state_shed_total",
+    kind="counter",
+    unit="times",
+    help="Times that a part of the state was made smaller: idle agents, copies to know, lessons of open episodes went.",
+    source="ours",
+)
 WORKER_TICK_FAILURES = MetricSpec(
     name="springback_worker_tick_failures_total",
     kind="counter",
@@ -200,6 +219,8 @@ WORKER_METRICS: tuple[MetricSpec, ...] = (
     WORKER_REJECTED_MESSAGES,
     WORKER_COSTLY_MESSAGES,
     WORKER_LARGE_STATES,
+    WORKER_STEP_FATES,
+    WORKER_SHEDDINGS,
     WORKER_TICK_FAILURES,
     WORKER_REBALANCES,
     WORKER_OPEN_EPISODES,

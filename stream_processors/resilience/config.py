@@ -11,6 +11,7 @@ from springback.stream_processors.resilience.families.contract_config import Agg
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 from springback.stream_processors.resilience.rebound.recovery_cost import CostConfig
 from springback.stream_processors.resilience.stability.stability_state import StabilityConfig
+from springback.stream_processors.resilience.tracking.bounds import BoundsConfig
 
 
 class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,8 +35,10 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         silent_episodes: episodes kept per agent that silence has closed: steps or an end that come later go on with
             them.
         remembered_sessions: closed sessions remembered per agent, for the same reason.
-        forget_agent_s: silence after which an agent without open episodes is forgotten, in seconds. Copies of what it
-            sent are then taken for new, so it should be no shorter than the time that its steps are kept.
+        forget_agent_s: silence after which an agent without open episodes is forgotten, in seconds. A copy of what it
+            sent that comes later is taken for new and counts again; steps that come for the first time, however late,
+            count once. So it should be longer than the longest time after which a link or a spool repeats itself.
+        bounds: what one producer may have in the state of a worker. Offline there are no such bounds.
     """
 
     grid: AnchorGrid = AnchorGrid()
@@ -52,7 +55,8 @@ class ResilienceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     remembered_episodes: int = 1024
     silent_episodes: int = 16
     remembered_sessions: int = 8
-    forget_agent_s: float = 7 * 86_400.0
+    forget_agent_s: float = 86_400.0
+    bounds: BoundsConfig = BoundsConfig()
 
     def __post_init__(self) -> None:
         """Checks the range."""

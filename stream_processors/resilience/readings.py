@@ -28,7 +28,7 @@ LevelState = Literal["insufficient", "kept", "undecided", "broken"]
 StressState = Literal["within", "untested", "breach"]
 """The live stress of a group against what its levels have shown (ours)."""
 
-UnusedReason = Literal["duplicate", "overtaken", "after_end", "old_session", "session_again"]
+UnusedReason = Literal["duplicate", "overtaken", "after_end", "old_session", "session_again", "over_bounds"]
 """Why a valid step is not taken in (ours): it came before; a later one of its episode came first; its episode had
 ended; another session of its agent had begun; or its agent, session and episode had been used before, for other
 content."""
@@ -264,6 +264,7 @@ class AgentCounts(msgspec.Struct, frozen=True, kw_only=True):
     after_end_steps: int = 0
     old_session_steps: int = 0
     session_again_steps: int = 0
+    over_bounds_steps: int = 0
     missing_steps: int = 0
     replaced_times: int = 0
     clock_resets: int = 0

@@ -1,5 +1,6 @@
 """The first stage: step frames in; windows, summaries, agent statuses, baseline contributions and dead letters out."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -18,6 +19,7 @@ from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import encode_reading
 from springback.stream_processors.resilience.stability.value_function import ValueModel
 from springback.stream_processors.resilience.tracking.batch import UnusedSteps
+from springback.stream_processors.resilience.tracking.bounds import fit
 from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
 from springback.stream_processors.resilience.tracking.tracker_state import (
     TRACKER_SCHEMA_VERSION,
@@ -45,6 +47,8 @@ class TrackSteps:
 
     Attributes:
         steps: valid rows taken in since the worker began; those of a batch that comes again count again.
+        sheddings: times that a bucket was made smaller.
+        fates: what became of the rows of frames whose state is written: taken, rejected, or the reason why unused.
     """
 
     def __init__(
@@ -53,19 +57,25 @@ class TrackSteps:
         baseline: MaterialisedBaseline | None = None,
         model: ValueModel | None = None,
     ) -> None:
-        self._tracker = EpisodeTracker(config, model)
+        self._tracker = EpisodeTracker(config, model, bounded=True)
+        self._bounds = config.bounds
         self._baseline = baseline or materialise(
             StageBaseline(grid=config.grid), config.baseline, config.window.fixed_bounds()
         )
         self.steps = 0
+        self.sheddings = 0
+        self.fates: Counter[str] = Counter()
+        self._new_fates: Counter[str] = Counter()
 
     def blank(self) -> TrackerState:
         """A bucket without agents."""
         return TrackerState()
 
     def encode(self, state: TrackerState) -> bytes:
-        """The bucket as MessagePack."""
-        return msgspec.msgpack.encode(state)
+        """The bucket as MessagePack; one that has grown too large is made smaller."""
+        data, shed = fit(state, msgspec.msgpack.encode, self._bounds)
+        self.sheddings += shed
+        return data
 
     def decode(self, data: bytes) -> TrackerState:
         """The bucket in the bytes.
@@ -106,9 +116,23 @@ class TrackSteps:
         table = tabulate(arrived, MOST_FAULTS)
         found = self._tracker.track(table, buckets, baseline)
         self.steps += len(table.step)
+        self._count(table, found.unused)
         dead += _rejected_messages(sources, table)
-        dead += [_unused_message(sources[steps.frame], steps) for steps in found.unused if steps.reason != "duplicate"]
+        dead += _unused_messages(sources, found.unused)
         return [*_messages(found), *dead]
+
+    def settle(self, written: bool) -> None:
+        """Notes that the state after the frames applied since the last call is written, or that they will come again."""
+        if written:
+            self.fates.update(self._new_fates)
+        self._new_fates.clear()
+
+    def _count(self, table: StepTable, unused: Sequence[UnusedSteps]) -> None:
+        rows = Counter[str](rejected=int(table.rejected_rows.sum()), taken=len(table.step))
+        for steps in unused:
+            rows[steps.reason] += steps.steps
+            rows["taken"] -= steps.steps
+        self._new_fates.update(rows)
 
     def tick(self, state: TrackerState, now_s: float) -> list[Output] | None:
         """Closes what has been silent for longer than the idle timeout."""
@@ -148,6 +172,20 @@ def _rejected_messages(sources: list[StageEvent], table: StepTable) -> Iterator[
                 f"the first: {rejected.reason}: {rejected.detail}"
             )
             yield dead_message(sources[frame], TOO_MANY_FAULTS, detail)
+
+
+def _unused_messages(sources: list[StageEvent], unused: Sequence[UnusedSteps]) -> Iterator[Output]:
+    """The steps of each episode that were not taken in, but for copies; a frame with very many of those once and whole."""
+    lost = [steps for steps in unused if steps.reason != "duplicate"]
+    episodes = Counter(steps.frame for steps in lost)
+    told: set[int] = set()
+    for steps in lost:
+        if episodes[steps.frame] <= MOST_FAULTS:
+            yield _unused_message(sources[steps.frame], steps)
+        elif steps.frame not in told:
+            told.add(steps.frame)
+            detail = f"steps of {episodes[steps.frame]} episodes are not used, the first: {steps.detail}"
+            yield dead_message(sources[steps.frame], steps.reason, detail)
 
 
 def _unused_message(event: StageEvent, steps: UnusedSteps) -> Output:

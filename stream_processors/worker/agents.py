@@ -70,7 +70,7 @@ def add_stages(
     stages = Stages(
         add_stage(
             app, settings, "track_steps", *steps_source(settings), tracker, lambda key: hash_of(key) % settings.buckets,
-            baselines, on_failure, scoring,
+            baselines, on_failure, scoring, tracker.settle,
         ),
         add_stage(
             app, settings, "learn_baselines", CONTRIBUTIONS, BASELINES_TABLE, learner, hash_of, baselines, on_failure
@@ -101,10 +101,11 @@ def add_stage(
     baselines: BaselineSource,
     on_failure: Callable[[BaseException], None],
     contexts: ContextSource[S] | None = None,
+    settled: Callable[[bool], None] = lambda written: None,
 ) -> ExactStage[S]:
     """One stage as an agent under the exact protocol.
 
-    The arguments are those of `add_stages`, for a stage alone; `contexts` as for `ExactStage`.
+    The arguments are those of `add_stages`, for a stage alone; `contexts` and `settled` as for `ExactStage`.
     """
     topic = app.topic(
         topic_name(source, settings.prefix),
@@ -127,6 +128,7 @@ def add_stage(
         session_timeout_s=settings.session_timeout_s,
         stall_s=settings.stall_s,
         contexts=contexts,
+        settled=settled,
     )
 
     async def revoked(*_: object, **__: object) -> None:

@@ -1,13 +1,16 @@
 """What a worker measures of itself, by the metrics of `metrics.services`."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from springback.stream_processors.exact.stage import ExactStage
 from springback.stream_processors.metrics import services as metrics
+from springback.stream_processors.resilience.readings import UnusedReason
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 from springback.stream_processors.service.health import Measurement, Readiness
 from springback.stream_processors.worker.agents import Stages
+
+STEP_FATES = ("taken", "rejected", *get_args(UnusedReason))
 
 
 def measure_worker(
@@ -26,6 +29,9 @@ def measure_worker(
     yield Measurement(metrics.WORKER_READY_CHANGED, readiness.changed_s)
     yield Measurement(metrics.WORKER_FRAMES, stages.track_steps.counts.events)
     yield Measurement(metrics.WORKER_STEPS, stages.tracker.steps)
+    for fate in STEP_FATES:
+        yield Measurement(metrics.WORKER_STEP_FATES, stages.tracker.fates[fate], (fate,))
+    yield Measurement(metrics.WORKER_SHEDDINGS, stages.tracker.sheddings)
     for stage in stages.all():
         yield from _measure_stage(stage, now)
     yield Measurement(metrics.WORKER_REBALANCES, rebalances)

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from springback.stream_processors.intake.step_table import StepTable, TableEpisode
+from springback.stream_processors.intake.step_table import ArrivedFrame, StepTable, TableEpisode
 from springback.stream_processors.resilience.anchor import AnchorGrid, Ints
 from springback.stream_processors.resilience.columns import one_back, run_begins
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, Outcome, UnusedReason
 from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode, UnusedSteps, gather
+from springback.stream_processors.resilience.tracking.bounds import Room, agents_use
 from springback.stream_processors.resilience.tracking.seen_steps import ArrivedRows, SeenSteps, sort_out
 from springback.stream_processors.resilience.tracking.tracker_state import (
     LearningState,
@@ -28,7 +29,9 @@ SKEW_SMOOTHING = 0.1
 """Weight of the newest difference between an agent's clock and the broker's in the estimate of its skew."""
 
 
-def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceConfig, grid: AnchorGrid) -> Batch:
+def admit_rows(
+    table: StepTable, states: list[TrackerState], config: ResilienceConfig, grid: AnchorGrid, *, bounded: bool = False
+) -> Batch:
     """Opens, ends and aborts episodes as the frames say, and chooses the rows that count. Mutates the states.
 
     Args:
@@ -36,7 +39,10 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
         states: the bucket state of each of the table's frames.
         config: settings of the core.
         grid: the bins of the rows' anchors.
+        bounded: whether agents and episodes beyond `config.bounds` are refused.
     """
+    room = Room(config.bounds if bounded else None)
+    strangers: set[int] = set()
     touched: list[TouchedEpisode] = []
     starts = np.searchsorted(table.episode, np.arange(len(table.episodes) + 1)).tolist()
     episode_rows: list[ArrivedRows] = []
@@ -56,8 +62,13 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
     for number, entry in enumerate(table.episodes):
         start, stop = starts[number], starts[number + 1]
         frame = table.frames[entry.frame]
-        agent = _agent_of(states[entry.frame], entry, frame.frame.producer, frame.frame.session)
+        bucket, now_s = states[entry.frame], frame.broker_time_s
+        agent = _agent_of(bucket, room, entry, frame)
         agent_of_episode.append(agent)
+        if bucket.agents.get(agent.agent) is not agent:
+            strangers.add(id(agent))
+            episode_rows.append(ArrivedRows(start, stop, None, "over_bounds"))
+            continue
         agent.seen_s, agent.changed = max(agent.seen_s, frame.broker_time_s), True
         session = frame.frame.session
         if session != agent.session:
@@ -66,9 +77,12 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
                 episode_rows.append(ArrivedRows(start, stop, seen, "old_session", agent.began_s))
                 continue
             for other in list(agent.open.values()):
+                room.ended(bucket, agent, other)
                 _end(touched[place_for(agent, other)], "aborted", None, config)
+            before = agents_use([agent]).text
             agent.closed_sessions = [*agent.closed_sessions, agent.session][-config.remembered_sessions :]
             agent.session, agent.silent = session, {}
+            room.changed(bucket, agent.producer, agents_use([agent]).text - before)
             agent.began_s = float(table.time_s[start]) if start < stop else frame.broker_time_s
         state = agent.open.get(entry.header.episode)
         opened_in, reopened = (entry.frame if state is None else None), False
@@ -85,8 +99,14 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
                 continue
             if len(agent.open) >= config.open_episodes:
                 oldest = next(iter(agent.open.values()))
+                room.ended(bucket, agent, oldest)
                 _end(touched[place_for(agent, oldest)], "aborted", None, config)
-            if mark in agent.ended and silent is not None:
+            reopens = mark in agent.ended and silent is not None
+            if not room.has_for_episode(bucket, agent.producer, entry.header, session, entry.frame, now_s):
+                episode_rows.append(ArrivedRows(start, stop, agent.ended.get(mark), "over_bounds"))
+                continue
+            if reopens and silent is not None:
+                room.reopened(bucket, agent, silent)
                 state, opened_in, reopened = _reopened(agent, silent, mark, frame.broker_time_s), None, True
             else:
                 state = _opened(entry, session, frame.broker_time_s, config)
@@ -103,13 +123,14 @@ def admit_rows(table: StepTable, states: list[TrackerState], config: ResilienceC
             episode.navigation = ends[number].end.navigation
             episode.realised_magnitude = ends[number].end.realised_magnitude
             state.extended = ends[number].end.extended
+            room.ended(bucket, agent, state)
             _end(episode, ends[number].end.outcome, ends[number].time_s, config)
     taken, places = _choose_rows(table, touched, place_of_episode)
     _note_beginnings(table, taken, places, touched)
     left_out = sort_out(table, taken, places, [episode.state.seen for episode in touched], episode_rows)
     unused = _count_unused(table, left_out, agent_of_episode, episode_rows)
     _note_times(table, taken, touched, place_of_episode, agent_of_episode)
-    agents = list({id(agent): agent for agent in agent_of_episode}.values())
+    agents = list({id(agent): agent for agent in agent_of_episode if id(agent) not in strangers}.values())
     return gather(table, taken, places, touched, agents, unused, grid)
 
 
@@ -143,12 +164,17 @@ def _drop_oldest(memory: dict[Any, Any], most: int) -> None:
         del memory[oldest]
 
 
-def _agent_of(state: TrackerState, entry: TableEpisode, producer: str, session: str) -> TrackedAgent:
-    name = entry.header.agent
+def _agent_of(state: TrackerState, room: Room, entry: TableEpisode, arrived: ArrivedFrame) -> TrackedAgent:
+    """The agent of an episode; one that finds no room is none of the state's."""
+    name, producer, session = entry.header.agent, arrived.frame.producer, arrived.frame.session
     agent = state.agents.get(name)
     if agent is None:
-        agent = state.agents[name] = TrackedAgent(agent=name, producer=producer, session=session)
-    agent.producer = producer
+        agent = TrackedAgent(agent=name, producer=producer, session=session)
+        if room.has_for_agent(state, agent, entry.frame, arrived.broker_time_s):
+            state.agents[name] = agent
+    elif agent.producer != producer:
+        room.moved(state, agent, producer)
+        agent.producer = producer
     return agent
 
 

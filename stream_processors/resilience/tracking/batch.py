@@ -45,6 +45,8 @@ _WHAT_HAPPENED: dict[UnusedReason, str] = {
     "after_end": "came after its end: give what is run again an episode id of its own",
     "old_session": "came after another session of this agent had begun: give two programs two names, if there are two",
     "session_again": "came before with other content: give every start of a program a session id of its own",
+    "over_bounds": "found no room: its producer, or all that share a bucket of the state, have as many agents, open "
+    "episodes or bytes of ids and names as `resilience.bounds` allows",
 }
 
 

@@ -62,11 +62,13 @@ class EpisodeTracker:
     Args:
         config: settings of the core.
         model: values states; None for the mean returns by anchor that the baseline holds.
+        bounded: whether agents and episodes beyond `config.bounds` are refused, as on the stream.
     """
 
-    def __init__(self, config: ResilienceConfig, model: ValueModel | None = None) -> None:
+    def __init__(self, config: ResilienceConfig, model: ValueModel | None = None, *, bounded: bool = False) -> None:
         self.config = config
         self._model = model
+        self._bounded = bounded
 
     def track(self, table: StepTable, states: Sequence[TrackerState], baseline: MaterialisedBaseline) -> TrackerOutputs:
         """Takes in a batch of frames.
@@ -76,7 +78,7 @@ class EpisodeTracker:
             states: the bucket state of each of the table's frames (one object where frames share a bucket); mutated.
             baseline: what to score by.
         """
-        batch = admit_rows(table, list(states), self.config, baseline.grid)
+        batch = admit_rows(table, list(states), self.config, baseline.grid, bounded=self._bounded)
         scored = score(batch, baseline, self.config, follow_rates(batch, baseline, self.config))
         outputs = TrackerOutputs(
             [episode_begun(e.state, e.begun_s) for e in batch.episodes if e.begun_s is not None],
