@@ -122,7 +122,7 @@ class TrackSteps:
         return [*_messages(found), *dead]
 
     def settle(self, written: bool) -> None:
-        """Notes that the state after the frames applied since the last call is written, or that they will come again."""
+        """Notes that the frames applied since the last call are in a written state, or that they will come again."""
         if written:
             self.fates.update(self._new_fates)
         self._new_fates.clear()
@@ -175,7 +175,7 @@ def _rejected_messages(sources: list[StageEvent], table: StepTable) -> Iterator[
 
 
 def _unused_messages(sources: list[StageEvent], unused: Sequence[UnusedSteps]) -> Iterator[Output]:
-    """The steps of each episode that were not taken in, but for copies; a frame with very many of those once and whole."""
+    """The steps of each episode that were not taken in, but for copies; a frame with very many once and whole."""
     lost = [steps for steps in unused if steps.reason != "duplicate"]
     episodes = Counter(steps.frame for steps in lost)
     told: set[int] = set()

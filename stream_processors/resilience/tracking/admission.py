@@ -76,13 +76,17 @@ def admit_rows(
                 seen = agent.ended.get(EpisodeKey(agent.agent, session, entry.header.episode).mark())
                 episode_rows.append(ArrivedRows(start, stop, seen, "old_session", agent.began_s))
                 continue
+            if not room.has_for_session(bucket, agent, session, entry.frame, now_s):
+                episode_rows.append(ArrivedRows(start, stop, None, "over_bounds"))
+                continue
             for other in list(agent.open.values()):
                 room.ended(bucket, agent, other)
                 _end(touched[place_for(agent, other)], "aborted", None, config)
             before = agents_use([agent]).text
             agent.closed_sessions = [*agent.closed_sessions, agent.session][-config.remembered_sessions :]
             agent.session, agent.silent = session, {}
-            room.changed(bucket, agent.producer, agents_use([agent]).text - before)
+            session_text = len(session.encode("utf-8", "replace"))
+            room.changed(bucket, agent.producer, agents_use([agent]).text - before - session_text)
             agent.began_s = float(table.time_s[start]) if start < stop else frame.broker_time_s
         state = agent.open.get(entry.header.episode)
         opened_in, reopened = (entry.frame if state is None else None), False
@@ -170,7 +174,7 @@ def _agent_of(state: TrackerState, room: Room, entry: TableEpisode, arrived: Arr
     agent = state.agents.get(name)
     if agent is None:
         agent = TrackedAgent(agent=name, producer=producer, session=session)
-        if room.has_for_agent(state, agent, entry.frame, arrived.broker_time_s):
+        if room.has_for_agent(state, agent, entry.header, entry.frame, arrived.broker_time_s):
             state.agents[name] = agent
     elif agent.producer != producer:
         room.moved(state, agent, producer)

@@ -86,18 +86,27 @@ class Room:
         self._totals: dict[int, Use] = {}
         self._swept: set[tuple[int, int]] = set()
 
-    def has_for_agent(self, state: TrackerState, agent: TrackedAgent, frame: int, now_s: float) -> bool:
-        """Whether another agent fits. If so, it is counted.
+    def has_for_agent(
+        self, state: TrackerState, agent: TrackedAgent, header: EpisodeHeader, frame: int, now_s: float
+    ) -> bool:
+        """Whether another agent fits, with the episode that it comes with. If so, it is counted, but not the episode.
 
         Where it does not, agents that have been idle for `crowded_idle_s` are forgotten first.
 
         Args:
             state: the bucket.
             agent: the new one.
+            header: of its episode.
             frame: the number of the frame that it comes in.
             now_s: the broker's time of it, in seconds since the epoch.
         """
-        return self._has(state, agent.producer, (1, 0, agents_use([agent]).text), frame, now_s)
+        if self._config is None:
+            return True
+        own, text = agents_use([agent]).text, _episode_text(_key_of(header, agent.session), header.traits())
+        if not self._has(state, agent.producer, (1, 1, own + text), frame, now_s):
+            return False
+        self._add(state, agent.producer, 0, -1, -text)
+        return True
 
     def has_for_episode(
         self, state: TrackerState, producer: str, header: EpisodeHeader, session: str, frame: int, now_s: float
@@ -114,8 +123,12 @@ class Room:
         """
         if self._config is None:
             return True
-        key = EpisodeKey(header.agent, session, header.episode)
-        return self._has(state, producer, (0, 1, _episode_text(key, header.traits())), frame, now_s)
+        text = _episode_text(_key_of(header, session), header.traits())
+        return self._has(state, producer, (0, 1, text), frame, now_s)
+
+    def has_for_session(self, state: TrackerState, agent: TrackedAgent, session: str, frame: int, now_s: float) -> bool:
+        """Whether the id of another session of the agent fits. If so, it is counted."""
+        return self._has(state, agent.producer, (0, 0, _size([session])), frame, now_s)
 
     def ended(self, state: TrackerState, agent: TrackedAgent, episode: OpenEpisode) -> None:
         """Counts an open episode less."""
@@ -263,6 +276,10 @@ def _remembering(state: TrackerState, most: int) -> Callable[[int], None]:
 
 def _learning_bytes(episode: OpenEpisode) -> int:
     return len(msgspec.msgpack.encode(episode.learning))
+
+
+def _key_of(header: EpisodeHeader, session: str) -> EpisodeKey:
+    return EpisodeKey(header.agent, session, header.episode)
 
 
 def _episode_text(key: EpisodeKey, traits: EpisodeTraits) -> int:

@@ -18,7 +18,7 @@ from springback.stream_processors.stages.aggregate_families import AggregateFami
 from springback.stream_processors.stages.learn_baselines import LearnBaselines
 from springback.stream_processors.stages.track_steps import TrackSteps
 from springback.stream_processors.worker.agents import Stages
-from springback.stream_processors.worker.measurements import measure_worker
+from springback.stream_processors.worker.measurements import STEP_FATES, measure_worker
 from tests.stream_processors.fake_engine import FakeEngine
 from tests.stream_processors.frame_builders import frame_of_parts, header_of, nominal_rows
 
@@ -83,7 +83,7 @@ def test_each_metric_is_measured_with_the_labels_that_it_has(worker: Worker) -> 
     )
     assert {one.metric for one in found} == set(metrics.WORKER_METRICS)
     assert all(len(one.labels) == len(one.metric.labels) for one in found)
-    assert {label for one in found for label in one.labels} == STAGES
+    assert {label for one in found for label in one.labels} == {*STAGES, *STEP_FATES}
     measured = worker.measured()
     assert len(measured) == len(found)
     assert measured[metrics.WORKER_READY.name,] == 1
