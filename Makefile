@@ -3,6 +3,7 @@
 #
 #   make demo                        the whole pipeline on this machine, with BabyAI agents as the source
 #   make demo SOURCE=habitat         the same with recorded Habitat episodes
+#   make demo SOURCE=habitat-live    the same with an agent that walks in habitat-sim now, where that is installed
 #   make demo BROKER=kafka           the same on a real Apache Kafka (or BROKER=HOST:PORT for one that runs already)
 #   make test                        all tests; ARGS=... goes to pytest
 #   make test-oldest                 the tests of the base install, on the oldest Python that it runs on

@@ -6,16 +6,18 @@ import msgspec
 from rich.console import Console
 
 from springback.deploy.demo.pipeline import EXTERNAL_PREFIX, demo_run
+from springback.producers.habitat.world import import_habitat
 from springback.stream_processors.offline.tables import FamilyRow
 from springback.stream_processors.settings import WorkerSettings
 
-DemoSource = Literal["babyai", "habitat"]
+DemoSource = Literal["babyai", "habitat", "habitat-live"]
 
 STEPS_PER_SECOND = 240.0
 
 _TITLES: dict[DemoSource, str] = {
     "babyai": "BabyAI agents: the same tasks at every stress",
     "habitat": "Habitat twins: the same tasks clean and disturbed",
+    "habitat-live": "habitat-sim, live: the same tasks at every stress",
 }
 
 
@@ -34,12 +36,12 @@ def run_demo(
     """Runs a demo to its end.
 
     Args:
-        source: simulated BabyAI agents, or recorded Habitat episodes.
+        source: simulated BabyAI agents, recorded Habitat episodes, or an agent in habitat-sim.
         broker: `embedded`, `kafka`, or HOST:PORT of one that runs.
         console: where to say what happens.
-        episodes: per family and stress, of the simulated agents.
-        seed: of the simulated agents' tasks.
-        steps_per_second: of all simulated agents together; the default is slow enough to watch. Recorded ones are sent
+        episodes: per family and stress, of agents that play.
+        seed: of their tasks.
+        steps_per_second: of all agents that play together; the default is slow enough to watch. Recorded ones are sent
             as much faster or slower than theirs.
         metrics_port: where the metrics are served on 127.0.0.1; 0 takes a free port.
         live_port: where the live page is, in the same way; without its extra the demo goes on without it.
@@ -51,9 +53,14 @@ def run_demo(
     Raises:
         DeployError: something is missing, or the demo did not come to its end.
         MissingExtraError: the simulated agents are not installed.
+        MissingHabitatError: habitat-sim is not installed.
     """
     if source == "babyai":
         from springback.deploy.demo.babyai import run_babyai  # needs an extra of its own
+    elif source == "habitat-live":
+        from springback.deploy.demo.habitat_live import run_habitat_live
+
+        import_habitat("habitat_sim")  # before a broker is started in vain
     else:
         from springback.deploy.demo.habitat import TWINS_S, run_habitat
 
@@ -63,6 +70,8 @@ def run_demo(
     with demo_run(broker, console, metrics_port, live_port, chosen) as demo:
         if source == "babyai":
             run_babyai(demo, episodes, seed, steps_per_second)
+        elif source == "habitat-live":
+            run_habitat_live(demo, episodes, seed, steps_per_second)
         else:
             run_habitat(demo, TWINS_S * STEPS_PER_SECOND / steps_per_second)
         table = demo.table()

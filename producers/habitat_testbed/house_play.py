@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +118,9 @@ def open_house(plan: HousePlan) -> Iterator[Any]:
         simulator.close()
 
 
-def play_run(run: HouseRun, simulator: Any, plan: HousePlan, emitter: StepEmitter, *, seed: int = 0) -> Iterator[int]:
+def play_run(
+    run: HouseRun, simulator: Any, plan: HousePlan, emitter: StepEmitter, *, seed: int = 0
+) -> Generator[int, None, None]:
     """Plays an episode into an emitter, a step for each item that is taken.
 
     A generator that is closed early ends its episode as aborted.

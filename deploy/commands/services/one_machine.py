@@ -20,12 +20,17 @@ _CHECK_INTERVAL_S = 1.0
 
 def demo(
     source: Annotated[
-        Literal["babyai", "habitat"],
-        typer.Option(help="Agents that play BabyAI tasks, or recorded episodes of real habitat-sim."),
+        Literal["babyai", "habitat", "habitat-live"],
+        typer.Option(
+            help="Agents that play BabyAI tasks, recorded episodes of real habitat-sim, or, where habitat-sim is "
+            "installed, an agent that walks in it now."
+        ),
     ] = "babyai",
     broker: LocalBrokerOption = "embedded",
-    episodes: Annotated[int, typer.Option(min=1, max=1000, help="BabyAI episodes per family and stress.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same BabyAI tasks.")] = 0,
+    episodes: Annotated[
+        int, typer.Option(min=1, max=1000, help="Episodes per family and stress, of agents that play.")
+    ] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same tasks.")] = 0,
     pace: Annotated[float, typer.Option(min=1.0, help="Steps per second of all agents together.")] = 240.0,
     metrics_port: MetricsPortOption = 0,
     live_port: LivePortOption = 0,

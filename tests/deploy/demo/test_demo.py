@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 import threading
 import urllib.request
 from collections import defaultdict
@@ -11,7 +12,10 @@ from rich.console import Console
 
 from springback.deploy.broker_process import free_port
 from springback.deploy.demo.run import DemoSource, run_demo
+from springback.producers.habitat.world import MissingHabitatError
+from springback.producers.habitat_testbed.house_play import STRESSES
 from springback.stream_processors.offline.tables import FamilyRow
+from tests.producers.habitat_testbed.fake_house_sim import fake_house_sim
 
 
 class MetricsWatcher(threading.Thread):
@@ -105,3 +109,24 @@ def test_disturbed_habitat_twins_cost_more_than_clean_ones() -> None:
     costs = sum(mean_cost(row) * row.episodes for row in disturbed) / sum(row.episodes for row in disturbed)
     assert mean_cost(rows[0.0]) < costs
     assert watcher.windows_opened
+
+
+@pytest.mark.broker
+def test_an_agent_that_walks_in_habitat_sim_now_learns_and_then_meets_every_stress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "habitat_sim", fake_house_sim())
+    table, watcher, printed = watched_demo("habitat-live", "embedded", episodes=3, pace=100_000.0)
+    rows = table["navigation"]
+    assert {stress: row.episodes for stress, row in rows.items()} == dict.fromkeys(STRESSES, 3)
+    assert mean_cost(rows[0.0]) < sum(mean_cost(rows[stress]) for stress in (0.6, 0.8, 1.0)) / 3
+    assert watcher.windows_opened
+    assert "navigation · greedy-geodesic" in printed
+
+
+def test_without_habitat_sim_no_broker_is_started_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "habitat_sim", None)
+    printed = io.StringIO()
+    with pytest.raises(MissingHabitatError, match="install it with"):
+        run_demo("habitat-live", "embedded", Console(file=printed))
+    assert printed.getvalue() == ""

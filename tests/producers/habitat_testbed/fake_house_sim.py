@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.producers.habitat.strict_habitat import STEP_M, TURN_DEG, SimulatorCrash, StrictSimulator
 
-CELL_M, AGENT_M, AHEAD_CELLS = 0.1, 0.1, 3
+CELL_M, AGENT_M, AHEAD_CELLS, MOST_ACTIONS = 0.1, 0.1, 3, 300
 Cell = tuple[int, int]
 
 
@@ -163,12 +163,15 @@ class HouseSimulator(StrictSimulator):
         if action != "move_forward":
             agent.heading += math.radians(TURN_DEG) * (1 if action == "turn_left" else -1)
             return False
-        for _ in range(5):
-            wanted = agent.position + STEP_M / 5 * ahead(agent.heading)
-            if self.navmesh.gap_m(wanted[0], wanted[2]) < AGENT_M:
-                return True
-            agent.position = wanted.astype(np.float32)
-        return False
+        hit, way = False, STEP_M / 5 * ahead(agent.heading)
+        for _ in range(5):  # where it runs against something it slides along
+            for part in (way, way * [1, 0, 0], way * [0, 0, 1]):
+                wanted = agent.position + part
+                if self.navmesh.gap_m(wanted[0], wanted[2]) >= AGENT_M:
+                    agent.position = wanted.astype(np.float32)
+                    break
+                hit = True
+        return hit
 
 
 class HouseFollower:
@@ -188,6 +191,8 @@ class HouseFollower:
             while (action := self.next_action_along(goal_pos)) != self._stop:
                 actions.append(action)
                 agent.act(action)
+                if len(actions) > MOST_ACTIONS:
+                    raise GreedyFollowerError
         finally:
             agent.position, agent.heading = position, heading
         return [*actions, self._stop]

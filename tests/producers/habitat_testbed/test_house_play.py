@@ -103,7 +103,7 @@ def test_a_walk_that_is_broken_off_ends_as_aborted_and_one_without_end_as_timeou
     with open_house(plan) as simulator, StepEmitter(publisher, producer="house", session="s") as emitter:
         walk = play_run(run, simulator, plan, emitter)
         next(walk)
-        walk.close()  # type: ignore[attr-defined]
+        walk.close()
         monkeypatch.setattr("springback.producers.habitat_testbed.house_play.MOST_STEPS", 3)
         assert list(play_run(run, simulator, plan, emitter)) == [0, 1, 2]
     outcomes = [end.outcome for end in ends_of(publisher.frames).values()]

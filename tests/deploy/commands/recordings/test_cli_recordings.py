@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 from springback.deploy import cli
 from springback.producers.contract.codec import decode_frame
 from springback.producers.recordings import habitat_twins
+from tests.producers.habitat_testbed.fake_house_sim import fake_house_sim
 
 EPISODE_KEYS = {"agent", "session", "episode", "family", "stress", "outcome", "steps", "recovery_cost", "windows"}
 WINDOW_KEYS = {
@@ -172,6 +173,23 @@ def test_record_makes_what_evaluate_takes(tmp_path: Path, capsys: pytest.Capture
     assert "Recorded 4 episodes" in capsys.readouterr().out
     assert cli.main(["evaluate", "--json", str(out), str(made)]) == 0
     assert [episode["stress"] for episode in evaluated(out)["episodes"]] == [0.0, 0.0, 0.8, 0.8]
+
+
+def test_record_walks_through_a_house_in_habitat_sim_where_it_is_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "house.frames.jsonl"
+    arguments = ["record", "--source", "habitat", "--episodes", "1", "--stresses", "0,0.8", str(made)]
+    monkeypatch.setitem(sys.modules, "habitat_sim", None)
+    assert cli.main(arguments) == 2
+    assert "habitat_sim cannot be imported" in capsys.readouterr().err
+    assert cli.main([*arguments, "--family", "navigation"]) == 2
+    assert "leave it out, or choose --source babyai" in " ".join(capsys.readouterr().err.replace("│", "").split())
+    monkeypatch.setitem(sys.modules, "habitat_sim", fake_house_sim())
+    assert cli.main(arguments) == 0
+    assert "Recorded 2 episodes (" in capsys.readouterr().out
+    frames = [decode_frame(line) for line in made.read_bytes().splitlines()]
+    assert {(h.task, h.stress) for frame in frames for h in frame.episodes} == {("house-0/0", 0.0), ("house-0/0", 0.8)}
 
 
 async def read_all(broker: str, topic: str, count: int) -> list[tuple[bytes, bytes]]:
