@@ -26,6 +26,7 @@ from typing import Any, Final, Literal, NamedTuple, Optional, get_args
 
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.errors import MissingExtraError, ProducerError
+from springback.producers.habitat.world import HABITAT_LAB_BY_PIP, HABITAT_SIM_BY_CONDA
 from springback.producers.mapping.signal_mapping import SignalMapping
 from springback.producers.plugins import OURS, Plugin, PluginFault, load_plugins
 
@@ -146,7 +147,7 @@ SOURCES: Final[tuple[Source, ...]] = (
         None,
         "habitat habitat_sim",
         "habitat-lab's environments and VectorEnv, and a bare habitat-sim",
-        install="conda install habitat-sim withbullet headless -c conda-forge -c aihabitat; pip install habitat-lab",
+        install=f"{HABITAT_SIM_BY_CONDA}; {HABITAT_LAB_BY_PIP}",
     ),
     Source(
         "mqtt",

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from springback.producers.habitat.world import HABITAT_LAB_BY_PIP, HABITAT_SIM_BY_CONDA
+from springback.producers.sources import find_source
 from tests.bare_install import BASE, run_with
 from tests.house import ROOT
 from tests.oldest_python import runs_on_the_oldest
@@ -121,6 +123,26 @@ def module_of(path: Path) -> str:
 def test_each_room_of_the_agents_side_is_tested_there(room: str, files: int) -> None:
     found = [file for file in (ROOT / "tests" / "producers" / room).rglob("test_*.py") if runs_on_the_oldest(file)]
     assert len(found) >= files, sorted(file.name for file in found)
+
+
+def test_the_readme_and_the_messages_install_alike() -> None:
+    readme = (ROOT / "producers" / "README.md").read_text(encoding="utf-8").splitlines()
+    command, channels = HABITAT_SIM_BY_CONDA.split(" -c aihabitat (Python 3.9) or ")
+    assert channels.startswith("-c aihabitat-nightly (Python 3.10 and 3.11)")
+    assert [line for line in readme if line.startswith("conda install")] == [
+        f"{command} -c aihabitat",
+        f"{command} -c aihabitat-nightly",
+    ]
+    assert readme.count(HABITAT_LAB_BY_PIP) == 2
+    assert find_source("habitat", "wrapper").install == f"{HABITAT_SIM_BY_CONDA}; {HABITAT_LAB_BY_PIP}"
+
+
+def test_the_oldest_python_is_the_same_everywhere() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'requires-python = ">=3.9"' in project
+    assert '"producers/**" = "py39"' in project
+    assert "(3, 9) <= sys.version_info" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "make test-oldest" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

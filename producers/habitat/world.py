@@ -22,10 +22,13 @@ from springback.producers.errors import ProducerError
 from springback.producers.habitat.metrics import single_number
 from springback.producers.habitat.signals import Pose, bearing_rad
 
-_HOW = {
-    "habitat_sim": "conda install habitat-sim withbullet headless -c conda-forge -c aihabitat",
-    "habitat": "pip install habitat-lab",
-}
+HABITAT_SIM_BY_CONDA = (
+    "conda install habitat-sim withbullet headless -c conda-forge -c aihabitat (Python 3.9) or -c aihabitat-nightly "
+    "(Python 3.10 and 3.11)"
+)
+HABITAT_LAB_BY_PIP = 'pip install habitat-lab "opencv-python<5"'
+"""How both are installed, in the words of the README of `producers`."""
+_HOW = {"habitat_sim": HABITAT_SIM_BY_CONDA, "habitat": HABITAT_LAB_BY_PIP}
 
 _FOLLOWERS = ("move_forward", "turn_left", "turn_right")
 """The actions that habitat-sim's greedy follower plans with."""
@@ -37,10 +40,10 @@ MOST_GOALS = 16
 class MissingHabitatError(ProducerError, ImportError):
     """habitat-sim or habitat-lab is not installed.
 
-    They are no extra of springback: habitat-sim does not come by pip, and the two ask for different versions of numpy.
+    They are no extra of springback: habitat-sim does not come by pip.
 
-    >>> str(MissingHabitatError("habitat", ImportError("No module named 'habitat'")))
-    "habitat cannot be imported (No module named 'habitat'); install it with: pip install habitat-lab"
+    >>> str(MissingHabitatError("habitat", ImportError("it is not there")))
+    'habitat cannot be imported (it is not there); install it with: pip install habitat-lab "opencv-python<5"'
     """
 
     def __init__(self, module: str, cause: ImportError) -> None:

@@ -25,7 +25,7 @@ from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.errors import ProducerError, PublishError
 from springback.producers.habitat.metrics import HabitatReading
 from springback.producers.habitat.watch import watch
-from springback.producers.habitat.world import import_habitat, snapped
+from springback.producers.habitat.world import HABITAT_SIM_BY_CONDA, import_habitat, snapped
 from springback.producers.habitat_testbed.house import Box, HousePlan, HouseTask, plan_house
 from springback.producers.perturbations.habitat import disturbed
 from springback.producers.perturbations.navigation import DisturbanceName
@@ -108,10 +108,8 @@ def open_house(plan: HousePlan) -> Iterator[Any]:
         settings.set_defaults()
         settings.include_static_objects = True
         if not simulator.recompute_navmesh(simulator.pathfinder, settings):
-            message = (
-                f"habitat-sim made no navmesh of {plan.name}; it needs habitat-sim 0.3 with Bullet: conda install "
-                "habitat-sim withbullet"
-            )
+            needed = f"it needs habitat-sim 0.3 with Bullet: {HABITAT_SIM_BY_CONDA}"
+            message = f"habitat-sim made no navmesh of {plan.name}; {needed}"
             raise ProducerError(message)
         yield simulator
     finally:

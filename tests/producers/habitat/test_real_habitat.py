@@ -9,13 +9,12 @@ import pytest
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.habitat.watch import watch
+from springback.producers.habitat.world import HABITAT_SIM_BY_CONDA
 from springback.producers.perturbations.habitat import disturbed
 from tests.producers.habitat.trace_replay import ends_of, rows_of
 
 pytestmark = pytest.mark.needs_habitat
-REASON = (
-    "habitat-sim is not installed; it comes by conda: conda install habitat-sim withbullet -c conda-forge -c aihabitat"
-)
+REASON = f"habitat-sim is not installed; it comes by conda: {HABITAT_SIM_BY_CONDA}"
 
 
 @pytest.fixture
