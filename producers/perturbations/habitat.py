@@ -284,8 +284,8 @@ class DisturbedSimulator(_Disturbed):
         self._start(task)
 
     def moved_goals(self, goals: list[list[float]], agent_id: int = 0) -> list[list[float]]:
-        """The goals after the last step."""
-        if not self._throw.goal_moves:
+        """An agent's goals after the last step: those of the disturbed one may have moved, others' have not."""
+        if not self._throw.goal_moves or agent_id != self._agent_id:
             return goals
         sim = self._watched
         here = sim.get_agent(agent_id).get_state().position

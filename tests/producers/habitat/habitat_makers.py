@@ -43,3 +43,11 @@ class FakeHabitat:
 
     def vector(self, count: int) -> Any:
         return StrictVectorEnv([self.gym() for _ in range(count)])
+
+
+def played(env: Any, episodes: int, steps: int = 2) -> None:
+    for _ in range(episodes):
+        env.reset()
+        for _ in range(steps):
+            env.step("move_forward")
+        env.step("stop")

@@ -1,9 +1,8 @@
-"""Who is meant: which agent of several, which episode of a session, which task on another machine, which class."""
+"""Who is meant: which agent of several, which episode of one emitter, which task on another machine, which class."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,12 +11,11 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 
 from springback.producers.contract.frame import EpisodeHeader
-from springback.producers.emitter.publishers import JsonLinesPublisher, MemoryPublisher
+from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.habitat.watch import WatchedGymEnv, watch
 from springback.producers.perturbations.habitat import disturbed
-from springback.stream_processors.offline.evaluation import evaluate
-from tests.producers.habitat.habitat_makers import Habitat
+from tests.producers.habitat.habitat_makers import Habitat, played
 from tests.producers.habitat.strict_habitat import StrictEnv, StrictRLEnv, StrictVectorEnv
 from tests.producers.habitat.trace_replay import rows_of
 
@@ -33,42 +31,9 @@ def rows_by_agent(*publishers: MemoryPublisher) -> dict[str, list[dict[str, Any]
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for frame in [frame for publisher in publishers for frame in publisher.frames]:
         agents = [frame.episodes[int(place)].agent for place in np.asarray(frame.steps["episode"])]
-        for agent, (episode, row) in zip(agents, rows_of([frame]), strict=True):
+        for agent, (episode, row) in zip(agents, rows_of([frame])):
             found[agent].append({**row, "id": episode})
     return found
-
-
-def played(env: Any, episodes: int, steps: int = 2) -> None:
-    for _ in range(episodes):
-        env.reset()
-        for _ in range(steps):
-            env.step("move_forward")
-        env.step("stop")
-
-
-@pytest.mark.parametrize("agent", [None, "rover"])
-@pytest.mark.parametrize("closed", [True, False])
-def test_a_script_that_plays_clean_and_then_disturbed_loses_no_episode(
-    habitat: Habitat, tmp_path: Path, agent: str | None, closed: bool
-) -> None:
-    path = tmp_path / "both.jsonl"
-    envs = []
-    with StepEmitter(JsonLinesPublisher(path), producer="habitat") as emitter:
-        for severity in (0.0, 0.6):
-            env: Any = watch(
-                disturbed(habitat.env(), severity, kinds=["heading_kick"]), emitter, family="nav", agent=agent
-            )
-            played(env, 2)
-            if closed:
-                env.close()
-            envs.append(env)
-    for env in envs[: 0 if closed else 2]:
-        env.close()
-    evaluation = evaluate(path)
-    assert (evaluation.steps.sent, evaluation.steps.used) == (12, 12)
-    assert len(evaluation.summaries) == 4
-    assert len({summary.traits.task for summary in evaluation.summaries}) == 1  # twins are found by it
-    assert Counter(summary.traits.stress for summary in evaluation.summaries) == {0.0: 2, 0.6: 2}
 
 
 def test_vectors_and_loops_on_one_emitter_keep_their_episodes_apart(
@@ -115,6 +80,31 @@ def test_each_agent_of_a_simulator_is_watched_by_a_loop_of_its_own(habitat: Habi
     assert rows["habitat-0"][-1]["progress"] == pytest.approx(0.5 / 3.0, abs=0.01)
     tasks = {header.task for publisher in publishers for header in headers_of(publisher).values()}
     assert tasks == {"room/7"}
+
+
+@pytest.mark.parametrize("severity", [0.0, 1.0])
+def test_what_disturbs_one_agent_is_told_of_that_one_alone(
+    habitat: Habitat, emitter: StepEmitter, publisher: MemoryPublisher, severity: float
+) -> None:
+    both = disturbed(habitat.simulator(BOTH), severity, kinds=["goal_move"], seed=3, agent_id=1)
+    first: Any = watch(both, emitter, family="nav", agent_id=0)
+    second: Any = watch(first, emitter, family="nav", agent_id=1)
+    for loop in (first, second):
+        loop.begin_episode(goals=[(0.0, 0.0, 0.0)], episode="7", scene="room")
+    for _ in range(300):
+        second.step({0: "turn_left", 1: "turn_left"})
+    second.close()
+    assert emitter.flush()
+    assert first.goals == [[0.0, 0.0, 0.0]]
+    assert (second.goals == first.goals) == (severity == 0.0)
+    said = {agent: (header.stress, header.reference) for (agent, _), header in headers_of(publisher).items()}
+    told = {agent: {row.get("feedback", "") for row in rows} for agent, rows in rows_by_agent(publisher).items()}
+    if severity:
+        assert said == {"habitat-0": (None, False), "habitat-1": (1.0, False)}
+        assert told["habitat-1"] == {"", "onset: goal_move", "perturbed: goal_move"}
+    else:
+        assert said == {"habitat-0": (0.0, True), "habitat-1": (0.0, True)}  # nothing disturbs either
+    assert told["habitat-0"] == {""}
 
 
 def test_each_agent_of_habitat_lab_is_watched_by_its_number(emitter: StepEmitter, publisher: MemoryPublisher) -> None:

@@ -21,17 +21,8 @@ from springback.producers.habitat_testbed.house_play import (
     play_run,
     record_house,
 )
-from springback.stream_processors.offline.evaluation import evaluate
 from tests.producers.habitat.trace_replay import ends_of, rows_of
 from tests.producers.habitat_testbed.fake_house_sim import HouseSimulator, fake_house_sim
-
-
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.needs_habitat)])
-def habitat_sim(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "real":
-        pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
-    else:
-        monkeypatch.setitem(sys.modules, "habitat_sim", fake_house_sim())
 
 
 @pytest.fixture
@@ -46,23 +37,6 @@ def test_every_task_is_played_clean_and_then_at_every_stress_by_one_kind(plan: H
     for run in runs:
         kinds[run.task.episode].add(run.kind)
     assert dict(kinds) == {str(number): {None, KINDS[number % 3]} for number in range(4)}
-
-
-@pytest.mark.usefixtures("habitat_sim")
-def test_a_recording_holds_twins_that_are_found_and_cost_more_where_they_are_disturbed(tmp_path: Path) -> None:
-    path = tmp_path / "house.frames.jsonl.gz"
-    made = record_house(path, episodes=6, stresses=[0.0, 1.0], seed=7)
-    evaluation = evaluate(path)
-    assert (made.episodes, made.steps) == (12, evaluation.steps.sent)
-    assert evaluation.steps.used == made.steps
-    assert not evaluation.rejected
-    clean = {s.traits.task: s for s in evaluation.summaries if s.traits.stress == 0.0}
-    hard = {s.traits.task: s for s in evaluation.summaries if s.traits.stress == 1.0}
-    assert clean.keys() == hard.keys() == {f"house-7/{number}" for number in range(6)}
-    assert all(summary.traits.reference and summary.outcome == "success" for summary in clean.values())
-    assert sum(summary.steps for summary in hard.values()) > 1.1 * sum(summary.steps for summary in clean.values())
-    assert {summary.traits.perturbation_name for summary in hard.values()} == set(KINDS)
-    assert {summary.traits.method for summary in hard.values()} == {"greedy-geodesic"}
 
 
 @pytest.mark.usefixtures("habitat_sim")
