@@ -24,6 +24,7 @@ import cmath
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,7 @@ def action_word(
     return ActionWord(name, said, discrete and "+" not in name and mode_of(name) in ("turn", "navigate"))
 
 
+@lru_cache(maxsize=1024)
 def mode_of(name: str) -> str | None:
     """The mode of an action's name; of several words the one that says most; None where no word is known.
 
@@ -205,13 +207,12 @@ class EpisodeSignals:
         self._stepwise = True
         start_m = self.last.distance_m if self.last.distance_m is not None else start_distance_m
         self.goals = GoalLegs(start_m, goals)
-        self._held: dict[str, float] = {}
         self._broken: set[str] = set()
         self._objects_start_m = self.last.object_distance_m
         self._check("the distance at the start", start_m)
         self._check("the objects' distance at the start", self._objects_start_m)
         self._check("the task's share at the start", self.last.share)
-        self._hold(replace(self.last, distance_m=start_m))
+        self._held = _fit_numbers(replace(self.last, distance_m=start_m))
 
     def step(
         self,
@@ -283,20 +284,18 @@ class EpisodeSignals:
         held: dict[str, float] = {}
         for name, what in _CHECKED.items():
             number = getattr(found, name)
-            if number is None or _fits(number):
+            if number is None:
+                self._broken.discard(name)
+            elif _fits(number):
+                self._held[name] = number
                 self._broken.discard(name)
             elif name in self._held and (name not in self._broken or found.success):
                 held[name] = self._held[name]
                 self._broken.add(name)
             else:
                 self._check(what, number)
-        self._hold(found)
         self.bridged += bool(held)
         return replace(found, **held) if held else found  # type: ignore[arg-type]
-
-    def _hold(self, found: TaskReading) -> None:
-        numbers = {name: getattr(found, name) for name in _CHECKED}
-        self._held |= {name: number for name, number in numbers.items() if number is not None and _fits(number)}
 
     def _check(self, what: str, number: float | None) -> None:
         if self.fault is None and number is not None and not _fits(number):
@@ -370,6 +369,11 @@ class EpisodeSignals:
 
 def _same(one: Sequence[float], other: Sequence[float]) -> bool:
     return len(one) == len(other) and all(abs(a - b) < UNMOVED for a, b in zip(one, other))
+
+
+def _fit_numbers(found: TaskReading) -> dict[str, float]:
+    numbers = {name: getattr(found, name) for name in _CHECKED}
+    return {name: number for name, number in numbers.items() if number is not None and _fits(number)}
 
 
 def _fits(number: float) -> bool:

@@ -20,8 +20,7 @@ from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter,
 from springback.producers.habitat.signals import ActionWord, Pose, action_word
 from springback.producers.habitat.world import (
     MissingNavmeshError,
-    clearance_m,
-    geodesic_m,
+    Surroundings,
     navmesh_of,
     pose_of,
     way_to,
@@ -34,12 +33,13 @@ class SimulatorLoop(WatchedEnv):
     A `reset` in the middle of an episode ends it as aborted; the step limit that `watch` was given ends it as timeout.
     """
 
-    _own = WatchedEnv._own | {"_goals"}
+    _own = WatchedEnv._own | {"_goals", "_surroundings"}
     _goals: list[list[float]]
 
     def __init__(self, watched: Any, reporter: HabitatReporter, agent_id: int = 0) -> None:
         super().__init__(watched, reporter, agent_id)
         self._goals = []
+        self._surroundings = Surroundings()
 
     @property
     def goals(self) -> list[list[float]]:
@@ -73,7 +73,9 @@ class SimulatorLoop(WatchedEnv):
         pose = pose_of(self._watched, self._agent_id)
         way = way_to(self._watched, pose, self._goals, self._reporter.reading.success_distance_m, self._agent_id)
         dataset = self._dataset()
-        start = EpisodeStart(scene=where, episode=episode, dataset=dataset, found=self._found(), pose=pose, **way)
+        distance_m, _ = self._look(pose)
+        found = TaskReading(distance_m=distance_m, collided=False, success=False)
+        start = EpisodeStart(scene=where, episode=episode, dataset=dataset, found=found, pose=pose, **way)
         if hasattr(self._watched, "begin_disturbances"):
             self._watched.begin_disturbances(task_id(where, episode, dataset))
         self._reporter.begin(start, {**self._note().traits, **traits})
@@ -94,12 +96,14 @@ class SimulatorLoop(WatchedEnv):
             return sim.step(action, *args, **kwargs)
         reporter.acted()
         word = self._word(own_action(action, self._agent_id))
-        began_s, before = sim.get_world_time(), pose_of(sim, self._agent_id)
+        timed = reporter.reading.simulated_time
+        began_s, before = sim.get_world_time() if timed else 0.0, pose_of(sim, self._agent_id)
         observations = sim.step(action, *args, **kwargs)
         if hasattr(sim, "moved_goals"):
             self._goals = sim.moved_goals(self._goals, self._agent_id)
         own = observations.get(self._agent_id, {}) if isinstance(action, Mapping) else observations
-        self._report(word, bool(own.get("collided", False)), sim.get_world_time() - began_s, before)
+        passed_s = sim.get_world_time() - began_s if timed else None
+        self._report(word, bool(own.get("collided", False)), passed_s, before)
         if reporter.at_limit:
             reporter.finish("timeout")
         reporter.observed()
@@ -131,26 +135,29 @@ class SimulatorLoop(WatchedEnv):
         stopped: bool = False,
         success: bool | None = None,
     ) -> None:
-        reading = self._reporter.reading
         pose, note = pose_of(self._watched, self._agent_id), self._note()
+        distance_m, near_m = self._look(pose)
+        solved = stopped and distance_m < self._reporter.reading.success_distance_m
         self._reporter.step(
-            self._found(collided, stopped=stopped, success=success),
+            TaskReading(
+                distance_m=distance_m,
+                collided=collided,
+                stopped=stopped,
+                success=solved if success is None else success,
+            ),
             word,
             pose=pose,
             before=pose if before is None else before,
-            clearance_m=clearance_m(self._watched, pose.position, reading.clearance_m),
-            cycle_time_s=cycle_time_s if reading.simulated_time and cycle_time_s else None,
+            clearance_m=near_m,
+            cycle_time_s=cycle_time_s or None,  # a simulator without physics has no clock
             feedback=note.feedback,
             realised_magnitude=note.realised_magnitude,
             same_goal=True,  # the loop says its goals itself
         )
 
-    def _found(self, collided: bool = False, *, stopped: bool = False, success: bool | None = None) -> TaskReading:
-        distance_m = geodesic_m(self._watched, pose_of(self._watched, self._agent_id).position, self._goals)
-        near = stopped and distance_m < self._reporter.reading.success_distance_m
-        return TaskReading(
-            distance_m=distance_m, collided=collided, stopped=stopped, success=near if success is None else success
-        )
+    def _look(self, pose: Pose) -> tuple[float, float | None]:
+        """The way to the goals and the clearance, m."""
+        return self._surroundings.look(self._watched, pose.position, self._goals, self._reporter.reading.clearance_m)
 
     def _note(self) -> DisturbanceNote:
         note = getattr(self._watched, "perturbation_note", None)

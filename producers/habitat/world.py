@@ -84,13 +84,26 @@ def navmesh_of(sim: Any) -> Any | None:
 
 
 def pose_of(sim: Any, agent_id: int = 0) -> Pose:
-    """The agent's pose, by habitat-lab's `get_agent_state` or by the agent of a bare simulator."""
-    state = sim.get_agent_state(agent_id) if hasattr(sim, "get_agent_state") else sim.get_agent(agent_id).get_state()
-    rotation = state.rotation
-    return Pose(
-        tuple(float(part) for part in state.position),
-        tuple(float(getattr(rotation, part)) for part in "wxyz"),
-    )
+    """The agent's pose, by habitat-lab's `get_agent_state` or by the agent of a bare simulator.
+
+    Of a bare simulator's agent its node in the scene is read, which `get_state` reads too: that would also make an
+    object of the state and work out each sensor's pose, at many times the cost.
+    """
+    if hasattr(sim, "get_agent_state"):
+        state = sim.get_agent_state(agent_id)
+    else:
+        agent = sim.get_agent(agent_id)
+        node = getattr(agent, "scene_node", None)
+        if node is not None:
+            place, turn = node.absolute_translation, node.rotation
+            axis = turn.vector
+            return Pose(
+                (float(place[0]), float(place[1]), float(place[2])),
+                (float(turn.scalar), float(axis[0]), float(axis[1]), float(axis[2])),
+            )
+        state = agent.get_state()
+    (x, y, z), turned = state.position, state.rotation
+    return Pose((float(x), float(y), float(z)), (float(turned.w), float(turned.x), float(turned.y), float(turned.z)))
 
 
 def pose_by_sensors(observation: Any) -> Pose | None:
@@ -183,6 +196,43 @@ def geodesic_m(sim: Any, position: Sequence[float], goals: Sequence[Sequence[flo
     path.requested_ends = np.asarray(ends, dtype=np.float32)
     navmesh.find_path(path)
     return float(path.geodesic_distance)
+
+
+class Surroundings:
+    """The way to the goals and the clearance from where a bare simulator's agent is.
+
+    The simulator is asked again when the agent has moved, or a goal, or the navmesh is another one: turning on the spot
+    changes neither.
+    """
+
+    def __init__(self) -> None:
+        self._of: Any = None
+        self._distance_m = math.nan
+        self._clearance_m: float | None = None
+
+    def look(
+        self, sim: Any, position: tuple[float, ...], goals: Sequence[Sequence[float]], within_m: float
+    ) -> tuple[float, float | None]:
+        """The way to the nearest of the goals, as `geodesic_m` says it, and `clearance_m`.
+
+        Args:
+            sim: the simulator.
+            position: where the agent is, m.
+            goals: positions, m; any of them will do.
+            within_m: how near an obstacle is a risk, m.
+
+        Raises:
+            MissingHabitatError: habitat-sim is not installed.
+        """
+        navmesh = navmesh_of(sim)
+        # A navmesh that is made anew in place is told by its area.
+        area_m2 = None if navmesh is None else getattr(navmesh, "navigable_area", None)
+        of = (position, [tuple(goal) for goal in goals], within_m, navmesh, area_m2)
+        if of != self._of:
+            self._distance_m = geodesic_m(sim, position, goals)
+            self._clearance_m = clearance_m(sim, position, within_m)
+            self._of = of
+        return self._distance_m, self._clearance_m
 
 
 def snapped(sim: Any, position: Sequence[float]) -> list[float] | None:

@@ -29,6 +29,7 @@ class FakeSimulator:
         self.curr_scene_name = first["scene"]
         self._time_s = 0.0
         self.pathfinder.distance_m = first["start_geodesic"]
+        self.pathfinder.clearance_m = first["clearance"]
         self.disturb(first)
 
     def disturb(self, row: Row) -> None:
@@ -37,6 +38,11 @@ class FakeSimulator:
         moved = not row["dropped"]
         angle = row["yaw"] + TURN_RAD * moved
         self._state = SimpleNamespace(position=np.array([x - row["moved_m"], y, z]), rotation=about_y(angle))
+
+    def place(self, distance_m: float) -> None:
+        """Puts the agent at this distance from its goal."""
+        self._state = SimpleNamespace(position=np.array([distance_m, 0.0, 0.0]), rotation=self._state.rotation)
+        self.pathfinder.distance_m = distance_m
 
     def get_agent(self, agent_id: int) -> SimpleNamespace:
         assert agent_id == 0

@@ -40,7 +40,13 @@ class StrictPathFinder:
 
     def __init__(self, calls: Counter[str], *, is_loaded: bool = True) -> None:
         self.is_loaded = is_loaded
+        self.obstacles_m2 = 0.0
         self._calls = calls
+
+    @property
+    def navigable_area(self) -> float:
+        self._asked("navigable_area")
+        return (ROOM[2] - ROOM[0]) * (ROOM[3] - ROOM[1]) - self.obstacles_m2
 
     def find_path(self, path: Any) -> bool:
         self._asked("find_path")
@@ -80,6 +86,14 @@ class _Agent:
         self.agent_config = SimpleNamespace(action_space={name: SimpleNamespace(name=name) for name in names})
         self.position, self.heading = np.array(place, np.float32), 0.0
         self._calls = calls
+
+    @property
+    def scene_node(self) -> SimpleNamespace:
+        """The node that `get_state` reads, in Magnum's types: a quaternion has a `vector` and a `scalar`."""
+        self._calls["scene_node"] += 1
+        half = self.heading / 2
+        turn = SimpleNamespace(scalar=math.cos(half), vector=(0.0, math.sin(half), 0.0))
+        return SimpleNamespace(absolute_translation=self.position.copy(), rotation=turn)
 
     def get_state(self) -> SimpleNamespace:
         self._calls["get_state"] += 1

@@ -43,7 +43,7 @@ def test_a_stop_ends_by_the_distance_unless_the_loop_knows_better(
     loop = loop_of(bare, emitter)
     for episode, (distance_m, success) in enumerate([(0.19, None), (0.2, None), (0.2, True), (0.1, False)]):
         play(loop, bare, [{**row, "episode_id": str(episode)} for row in trace], 2)
-        bare.pathfinder.distance_m = distance_m
+        bare.place(distance_m)
         loop.stop_episode(success)
         loop.stop_episode()  # there is none any more
     assert emitter.flush()

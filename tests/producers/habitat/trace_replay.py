@@ -89,7 +89,7 @@ def rows_of(frames: Sequence[StepFrame]) -> Iterator[tuple[str, dict[str, Any]]]
             name: column.texts() if isinstance(column, TextColumn) else column.tolist()
             for name, column in frame.steps.items()
         }
-        for place, episode in enumerate(columns.pop("episode")):
+        for place, episode in enumerate(columns.pop("episode", [])):  # a frame may hold an end alone
             yield frame.episodes[episode].episode, {name: column[place] for name, column in columns.items()}
 
 
