@@ -94,15 +94,22 @@ def action_word(
     >>> action_word({"action": ("arm_action", "base_velocity"), "action_args": {}})
     ActionWord(name='arm_action+base_velocity', mode='manipulate', must_move=False)
     """
-    discrete = not isinstance(action, Mapping) or not action.get("action_args")
-    name = _name(action.get("action") if isinstance(action, Mapping) else action, name_of)
-    if not name:
-        return ActionWord("", None, False)
-    said = mode_of(name) if mode is None else mode(name)
-    return ActionWord(name, said, discrete and "+" not in name and mode_of(name) in ("turn", "navigate"))
+    discrete = True
+    if not isinstance(action, str) and isinstance(action, Mapping):
+        discrete = not action.get("action_args")
+        action = action.get("action")
+    word = _word_of_name(_name(action, name_of), discrete)
+    return word if mode is None or not word.name else replace(word, mode=mode(word.name))
 
 
 @lru_cache(maxsize=1024)
+def _word_of_name(name: str, discrete: bool) -> ActionWord:
+    if not name:
+        return ActionWord("", None, False)
+    mode = mode_of(name)
+    return ActionWord(name, mode, discrete and "+" not in name and mode in ("turn", "navigate"))
+
+
 def mode_of(name: str) -> str | None:
     """The mode of an action's name; of several words the one that says most; None where no word is known.
 

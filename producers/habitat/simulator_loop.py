@@ -33,13 +33,14 @@ class SimulatorLoop(WatchedEnv):
     A `reset` in the middle of an episode ends it as aborted; the step limit that `watch` was given ends it as timeout.
     """
 
-    _own = WatchedEnv._own | {"_goals", "_surroundings"}
+    _own = WatchedEnv._own | {"_goals", "_surroundings", "_disturbed"}
     _goals: list[list[float]]
 
     def __init__(self, watched: Any, reporter: HabitatReporter, agent_id: int = 0) -> None:
         super().__init__(watched, reporter, agent_id)
         self._goals = []
         self._surroundings = Surroundings()
+        self._disturbed = hasattr(watched, "perturbation_note")
 
     @property
     def goals(self) -> list[list[float]]:
@@ -95,13 +96,14 @@ class SimulatorLoop(WatchedEnv):
         if not reporter.running:
             return sim.step(action, *args, **kwargs)
         reporter.acted()
-        word = self._word(own_action(action, self._agent_id))
+        many = not isinstance(action, str) and isinstance(action, Mapping)
+        word = self._word(own_action(action, self._agent_id) if many else action)
         timed = reporter.reading.simulated_time
         began_s, before = sim.get_world_time() if timed else 0.0, pose_of(sim, self._agent_id)
         observations = sim.step(action, *args, **kwargs)
-        if hasattr(sim, "moved_goals"):
+        if self._disturbed:
             self._goals = sim.moved_goals(self._goals, self._agent_id)
-        own = observations.get(self._agent_id, {}) if isinstance(action, Mapping) else observations
+        own = observations.get(self._agent_id, {}) if many else observations
         passed_s = sim.get_world_time() - began_s if timed else None
         self._report(word, bool(own.get("collided", False)), passed_s, before)
         if reporter.at_limit:
@@ -160,8 +162,9 @@ class SimulatorLoop(WatchedEnv):
         return self._surroundings.look(self._watched, pose.position, self._goals, self._reporter.reading.clearance_m)
 
     def _note(self) -> DisturbanceNote:
-        note = getattr(self._watched, "perturbation_note", None)
-        return note_of(None if note is None else {NOTE_KEY: note()}, self._agent_id)
+        if not self._disturbed:
+            return DisturbanceNote()
+        return note_of({NOTE_KEY: self._watched.perturbation_note()}, self._agent_id)
 
     def _dataset(self) -> str:
         configuration = getattr(getattr(self._watched, "config", None), "sim_cfg", None)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -191,7 +192,8 @@ def geodesic_m(sim: Any, position: Sequence[float], goals: Sequence[Sequence[flo
         return math.inf
     if hasattr(sim, "geodesic_distance"):  # habitat-lab's own
         return float(sim.geodesic_distance(position, ends))
-    path = import_habitat("habitat_sim").MultiGoalShortestPath()
+    habitat_sim = sys.modules.get("habitat_sim") or import_habitat("habitat_sim")
+    path = habitat_sim.MultiGoalShortestPath()
     path.requested_start = np.asarray(position, dtype=np.float32)
     path.requested_ends = np.asarray(ends, dtype=np.float32)
     navmesh.find_path(path)
