@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from springback.producers.habitat.world import HABITAT_LAB_BY_PIP, HABITAT_SIM_BY_CONDA
+from springback.producers.mapping.values import seconds_of
+from springback.producers.plugins import load_plugins
 from springback.producers.sources import find_source
 from tests.bare_install import BASE, run_with
 from tests.house import ROOT
@@ -123,6 +125,32 @@ def module_of(path: Path) -> str:
 def test_each_room_of_the_agents_side_is_tested_there(room: str, files: int) -> None:
     found = [file for file in (ROOT / "tests" / "producers" / room).rglob("test_*.py") if runs_on_the_oldest(file)]
     assert len(found) >= files, sorted(file.name for file in found)
+
+
+def test_plugins_are_found_with_their_distributions() -> None:
+    """`importlib.metadata` of 3.9 knows neither groups nor whose an entry point is."""
+    plugins, faults = load_plugins("pytest11", lambda plugin: None)
+    assert ("hypothesispytest", "hypothesis") in [(plugin.name, plugin.distribution) for plugin in plugins]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2026-01-01", 1_767_225_600.0),
+        ("2026-01-01T00:00:00Z", 1_767_225_600.0),
+        ("2026-01-01 00:00:00,5", 1_767_225_600.5),
+        ("2026-01-01T00:00:00.1234567", 1_767_225_600.123456),
+        ("2026-01-01T00:00+02", 1_767_218_400.0),
+        ("2026-01-01T00:00:00.25+0200", 1_767_218_400.25),
+        ("2026-01-01T00:00:00-05:30", 1_767_245_400.0),
+        ("2026-01-01T00:00:00z", None),
+        ("dock", None),
+    ],
+)
+def test_times_are_read_alike(text: str, seconds: float | None) -> None:
+    """Until 3.11 `datetime.fromisoformat` reads no Z, no zone of hours alone, and fractions of 3 or 6 digits only."""
+    assert seconds_of(text) == seconds
 
 
 def test_the_readme_and_the_messages_install_alike() -> None:
