@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from springback.producers.emitter.step_emitter import StepEmitter
 from tests.house import DATA
 from tests.producers.habitat.fake_habitat import Trace, fake_habitat_sim, read_traces
 from tests.producers.habitat.habitat_makers import FakeHabitat, Habitat
+from tests.producers.habitat.real_habitat import RealHabitat
 from tests.producers.habitat.strict_habitat import strict_habitat_sim
 
 NOW_S = 1_800_000_000.0
@@ -26,9 +28,21 @@ def sim_traces() -> list[Trace]:
 
 
 @pytest.fixture
-def habitat(monkeypatch: pytest.MonkeyPatch) -> Habitat:
+def strict_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "habitat_sim", strict_habitat_sim())
-    return FakeHabitat()
+
+
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.needs_habitat)])
+def habitat(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Habitat]:
+    """The strict fake, and, where it is installed, Habitat itself: the same tests on both."""
+    if request.param == "fake":
+        request.getfixturevalue("strict_module")
+        yield FakeHabitat()
+        return
+    pytest.importorskip("habitat_sim", reason="habitat-sim is not installed")
+    real = RealHabitat(tmp_path)
+    yield real
+    real.close()
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_each_agent_of_habitat_lab_is_watched_by_its_number(emitter: StepEmitter
     assert {header.task for header in headers_of(publisher).values()} == {"strict/room.glb/0"}
 
 
-@pytest.mark.usefixtures("habitat")
+@pytest.mark.usefixtures("strict_module")
 @pytest.mark.parametrize(
     ("clean", "twin"),
     [
