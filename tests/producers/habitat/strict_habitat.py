@@ -468,6 +468,7 @@ def strict_habitat_sim() -> ModuleType:
     """The module `habitat_sim`, as far as it is asked."""
     module = ModuleType("habitat_sim")
     module.MultiGoalShortestPath = SimpleNamespace  # type: ignore[attr-defined]
+    module.PathFinder = lambda: StrictPathFinder(Counter(), is_loaded=False)  # type: ignore[attr-defined]
     return module
 
 

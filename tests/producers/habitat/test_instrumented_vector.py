@@ -150,3 +150,19 @@ def test_what_is_not_gym_style_is_refused(env: Any) -> None:
     with pytest.raises(TypeError, match=r"cannot instrument a \w+: expected a Gym-style environment of habitat-lab"):
         instrumented(env)
     assert springback.instrumented is instrumented
+
+
+@pytest.mark.parametrize("how", [lambda env: env, instrumented])
+def test_a_disturbed_vector_is_told_apart_by_attack(how: Any) -> None:
+    kinds: Any = ["action_drop"], ["sensor_noise"]
+    envs = [how(disturbed(StrictRLEnv(StrictEnv([GOAL])), 1.0, kinds=kind, seed=1)) for kind in kinds]
+    publisher = MemoryPublisher()
+    with StepEmitter(publisher, producer="habitat", session="s") as emitter:
+        vector: Any = watch(StrictVectorEnv(envs), emitter, family="nav")
+        vector.reset()
+        for action in [*["turn_left", "turn_right"] * 30, "stop"]:
+            vector.step([INDEX[action]] * 2)
+    evaluation = evaluate_frames(publisher.frames, ResilienceConfig())
+    [reading] = aggregate(in_order(evaluation.begun, evaluation.summaries), AggregateConfig())
+    assert {attack: of.episodes for attack, of in reading.navigation.items()} == {"all": 2, "physical": 1, "model": 1}
+    assert {attack: of.sel for attack, of in reading.navigation.items()} == {"all": 0.0, "physical": 0.0, "model": 0.0}
