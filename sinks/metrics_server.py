@@ -22,7 +22,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 
-from springback.producers.http_server import ConnectionLimits, http_server
+from springback.producers.http_server import ConnectionLimits, HostTurns, http_server
 from springback.producers.serving import is_loopback, open_socket, server_url, tls_context
 from springback.sinks.basic_auth import BasicAuth
 
@@ -106,7 +106,9 @@ class _MetricsApp:
         self._ready = ready
         self._why = why
         self._auth = auth
-        # One check at a time, apart from the pages: guessing must not take up the whole machine.
+        # One check at a time, apart from the pages: guessing must not take up the whole machine. And one of each host
+        # at a time, so that nobody else waits behind more than one guess.
+        self._turns = HostTurns(most_waiting=4)
         self._checks = concurrent.futures.ThreadPoolExecutor(1, "springback-password")
 
     def close(self) -> None:
@@ -129,7 +131,10 @@ class _MetricsApp:
         return _say(503, f"springback exporter has not read all readings yet{f' ({why})' if why else ''}.")
 
     async def _page(self, request: web.Request) -> web.Response:
-        if not await self._admits(request.headers.get("Authorization")):
+        admitted = await self._admits(request.headers.get("Authorization"), request.remote)
+        if admitted is None:
+            return _say(429, "Too many look-ups of passwords are under way from your host.", {"Retry-After": "1"})
+        if not admitted:
             challenge = {"WWW-Authenticate": 'Basic realm="springback", charset="UTF-8"'}
             return _say(401, "This page wants a user and a password.", challenge)
         if request.path != "/metrics":
@@ -140,10 +145,14 @@ class _MetricsApp:
         headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
         return web.Response(body=body, headers=headers | ({"Content-Encoding": "gzip"} if zipped else {}))
 
-    async def _admits(self, header: str | None) -> bool:
+    async def _admits(self, header: str | None, host: str | None) -> bool | None:
+        """Whether whoever asks may see the page; None where too many of the same host ask to be looked at."""
         if self._auth is None or self._auth.remembers(header):
             return True
-        return await asyncio.get_running_loop().run_in_executor(self._checks, self._auth.admits, header)
+        async with self._turns.turn(host) as has_turn:
+            if not has_turn:
+                return None
+            return await asyncio.get_running_loop().run_in_executor(self._checks, self._auth.admits, header)
 
     def _rendered(self, accept: str, names: list[str], zipped: bool) -> tuple[str, bytes]:
         encode, content_type = choose_encoder(accept)

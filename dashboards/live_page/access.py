@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from springback.dashboards.errors import DashboardError
+from springback.producers.http_server import HostTurns
 from springback.producers.secret_files import read_secret
 from springback.producers.serving import is_loopback, server_url
 
@@ -28,6 +29,7 @@ _LOGIN_PATH = "/login"
 _LOGIN_S = 7 * 86_400
 _LARGEST_FORM_BYTES = 4096
 _WRONG_WAIT_S = 1.0
+_FORM_S = 10.0
 _MOST_GUESSES_AT_ONCE = 8
 _NOT_ITSELF = (
     "This page answers only to itself. Open it by its own address; a proxy in front of it must pass the Host header "
@@ -90,8 +92,7 @@ class LoginGate:
         self._app = app
         self._password = password
         self._secret = secrets.token_bytes(32)
-        self._guesses = 0
-        self._turn = asyncio.Lock()
+        self._turns = HostTurns(_MOST_GUESSES_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request through, or answers it."""
@@ -133,13 +134,18 @@ class LoginGate:
             return RedirectResponse(_LOGIN_PATH, 303)
         if request.method != "POST":
             return HTMLResponse(_form())
-        if self._guesses >= _MOST_GUESSES_AT_ONCE:
-            return HTMLResponse(_form("Too many try to log in just now. Try again in a moment."), 429)
-        self._guesses += 1
         try:
-            right = await self._is_right(await _password_of(request))
-        finally:
-            self._guesses -= 1
+            async with asyncio.timeout(_FORM_S):
+                given = await _password_of(request)  # before its turn: who sends slowly keeps nobody waiting
+        except TimeoutError:
+            return HTMLResponse(_form("The password did not come in time."), 408, {"Connection": "close"})
+        # One after the other, a right one too: else many sent at once would show which of them is right.
+        async with self._turns.turn(request.client.host if request.client else None) as has_turn:
+            if not has_turn:
+                return HTMLResponse(_form("Too many try to log in just now. Try again in a moment."), 429)
+            right = hmac.compare_digest(_digest(given), _digest(self._password or ""))
+            if not right:
+                await asyncio.sleep(_WRONG_WAIT_S)
         if not right:
             return HTMLResponse(_form("That is not the password."), 401)
         until = str(int(time.time()) + _LOGIN_S)
@@ -153,14 +159,6 @@ class LoginGate:
             secure=request.url.scheme == "https",
         )
         return answer
-
-    async def _is_right(self, given: str) -> bool:
-        # One after the other, a right one too: else many sent at once would show which of them is right.
-        async with self._turn:
-            right = hmac.compare_digest(_digest(given), _digest(self._password or ""))
-            if not right:
-                await asyncio.sleep(_WRONG_WAIT_S)
-            return right
 
 
 def _name_of(host: str) -> str:

@@ -12,10 +12,12 @@ import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
 
+from springback.dashboards.errors import DashboardError
 from springback.dashboards.live_page.access import LoginGate, page_url
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.dashboards.live_page.live_sink import LiveSink, run_on_own_thread
 from springback.dashboards.live_page.pages.live_pages import LivePages
+from springback.producers.http_server import ConnectionGuard, ConnectionLimits, listen
 from springback.producers.serving import is_loopback, tls_context
 from springback.sinks.broker_lag import BrokerLag, watch_lag
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
@@ -30,6 +32,7 @@ _RECONNECT_S = 10.0
 # For a browser that comes back within that time; there are one or two a second, of up to 50 kB.
 _MESSAGES_KEPT = 40
 _POLL_S = 0.02
+_LIMITS = ConnectionLimits(most_connections=500, silence_s=15.0, request_s=60.0)
 
 
 class TlsFiles(NamedTuple):
@@ -40,7 +43,34 @@ class TlsFiles(NamedTuple):
 
 
 class _Server(uvicorn.Server):
-    """Without uvicorn's own signal handling: when to end is said by `serve_live_page`'s caller."""
+    """Without uvicorn's own signal handling and sockets: when to end is the caller's affair, connections are guarded.
+
+    Args:
+        config: uvicorn's.
+        guard: watches its connections.
+    """
+
+    def __init__(self, config: uvicorn.Config, guard: ConnectionGuard) -> None:
+        super().__init__(config)
+        self._guard = guard
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts the application, then listens."""
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            message = "the live page's application could not start; its log says why"
+            raise DashboardError(message)
+        config = self.config
+
+        def speaker() -> asyncio.Protocol:
+            made: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]
+                config=config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            return made
+
+        self._guard.guard(speaker)
+        self.servers = [await listen(self._guard, at, config.ssl, _LIMITS.silence_s) for at in sockets or ()]
+        self.started = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -106,8 +136,9 @@ def _server(password: str | None, tls: TlsFiles | None) -> _Server:
         tailwind=False,
         show_welcome_message=False,
     )
+    guard = ConnectionGuard(_LIMITS)
     config = uvicorn.Config(
-        LoginGate(app, password),
+        guard.watched_asgi(LoginGate(app, password)),
         lifespan="on",
         log_config=None,
         log_level="warning",
@@ -117,7 +148,7 @@ def _server(password: str | None, tls: TlsFiles | None) -> _Server:
         ssl_certfile=None if tls is None else tls.certificate,
         ssl_keyfile=None if tls is None else tls.key,
     )
-    return _Server(config)
+    return _Server(config, guard)
 
 
 async def _serve(server: _Server, listening: socket.socket, address: str, tell: Callable[[], None]) -> None:

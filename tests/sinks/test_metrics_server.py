@@ -1,11 +1,14 @@
 """The server of the metrics page: who may read it, over what, and what probes are told."""
 
 import base64
+import contextlib
 import gzip
+import http.client
 import logging
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +22,7 @@ from prometheus_client.core import Metric
 
 from springback.producers.errors import CertificateError
 from springback.sinks import metrics_server as metrics_server_module
+from springback.sinks.basic_auth import hashed
 from springback.sinks.errors import AuthFileError
 from springback.sinks.metrics_server import ServerAccess, metrics_server
 from tests.sinks.certificates import self_signed
@@ -103,6 +107,7 @@ def test_passwords_in_the_clear_beyond_this_machine_are_warned_of(
 ) -> None:
     users = tmp_path / "users"
     users.write_text("ops:s3cret\n")
+    users.chmod(0o600)
     access = ServerAccess(auth_file=users)
     with metrics_server(registry, "127.0.0.1", 0, access=access):
         assert caplog.records == []
@@ -209,3 +214,25 @@ def test_at_every_address_of_either_kind_it_answers(registry: CollectorRegistry)
         assert address == f"http://[::]:{port}/metrics"
         for host in ("127.0.0.1", "[::1]"):
             assert get(f"http://{host}:{port}/metrics").status == 200
+
+
+def test_guessing_by_one_host_keeps_no_other_waiting(registry: CollectorRegistry, tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text(f"ops:{hashed('s3cret', 1_000_000)}\n")
+    users.chmod(0o600)
+
+    def answered(host: str, password: str) -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120, source_address=(host, 0))
+        with contextlib.closing(connection):
+            connection.request("GET", "/metrics", headers={"Authorization": basic("ops", password)})
+            return str(connection.getresponse().status).encode()
+
+    with metrics_server(registry, "127.0.0.1", 0, access=ServerAccess(auth_file=users)) as address:
+        port = int(address.partition("//")[2].partition("/")[0].rpartition(":")[2])
+        with ThreadPoolExecutor(20) as guessing:
+            guesses = [guessing.submit(answered, "127.0.0.2", f"guess-{number}") for number in range(20)]
+            while not any(guess.done() for guess in guesses):
+                time.sleep(0.01)
+            assert answered("127.0.0.3", "s3cret") == b"200"
+            assert not all(guess.done() for guess in guesses), "it has waited behind the guesses"
+            assert {guess.result() for guess in guesses} == {b"401", b"429"}
