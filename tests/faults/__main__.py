@@ -19,7 +19,7 @@ from springback.deploy.child_process import ChildProcess
 from springback.deploy.cli import explain
 from tests.faults.fault_kinds import FAULT_KINDS, KIND_NAMES
 from tests.faults.fault_report import kind_figures, kind_table, run_table
-from tests.faults.fault_run import BaselineMode, RunLine, RunPlan, RunProgress, RunReport
+from tests.faults.fault_run import BaselineMode, RunLine, RunPlan, RunProgress, RunReport, run_command
 from tests.house import ROOT
 
 _RUN_S = 3600.0
@@ -38,10 +38,9 @@ def run_plan(plan: RunPlan, tell: Callable[[RunLine], None]) -> RunReport:
     directory.mkdir(parents=True)
     file, lines = directory / "plan.json", directory / "run.log"
     file.write_bytes(msgspec.json.encode(plan))
-    command = [sys.executable, "-m", "tests.faults.fault_run", str(file)]
     report: RunReport | None = None
     read = 0
-    with ChildProcess(f"The run of seed {plan.seed}", command, lines, directory=ROOT) as child:
+    with ChildProcess(f"The run of seed {plan.seed}", run_command(file), lines, directory=ROOT) as child:
         ended = threading.Event()
         for _ in range(int(_RUN_S / _LOOK_S)):
             over = child.exit_code is not None
@@ -136,6 +135,8 @@ def faults(
     figures = kind_figures(reports)
     console.print(run_table(reports))
     console.print(kind_table(figures))
+    for kind in sorted({kind for report in reports for kind in report.left_out}):
+        console.print(f"Left out, since it needs root and a mount of its own: {kind}")
     for report in reports:
         for text in report.mismatches:
             console.print(f"seed {report.seed}, {report.mode}: {text}", markup=False, highlight=False)

@@ -5,9 +5,11 @@ answers again, a stopped process goes on.
 """
 
 import asyncio
+import errno
 import random
 import signal
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.faults.fleet_under_test import SESSION_S, FleetUnderTest, Service
@@ -27,6 +29,7 @@ class FaultKind(NamedTuple):
         workers: how many workers there are before it; a range that one is drawn from.
         strike: does it.
         broker: whether the broker goes away in it, so that workers may end with an error that says so.
+        small_disk: whether the first producer's spool must be a small disk of its own.
     """
 
     name: str
@@ -34,6 +37,7 @@ class FaultKind(NamedTuple):
     workers: tuple[int, int]
     strike: Callable[[FleetUnderTest, random.Random], Awaitable[None]]
     broker: bool = False
+    small_disk: bool = False
 
 
 async def _worker_killed(fleet: FleetUnderTest, chance: random.Random) -> None:
@@ -84,6 +88,30 @@ async def _producer_killed(fleet: FleetUnderTest, chance: random.Random) -> None
     fleet.start_emitter(producer)
 
 
+async def _disk_full(fleet: FleetUnderTest, chance: random.Random) -> None:
+    disk = next(iter(fleet.spools.values()))
+    await asyncio.to_thread(fleet.broker.kill)
+    filler = disk / "filler"
+    await asyncio.to_thread(_fill, filler)
+    await asyncio.sleep(chance.uniform(6.0, 12.0))
+    if chance.random() < 0.5:
+        filler.unlink()  # there is room again before the broker is back
+        await asyncio.sleep(chance.uniform(1.0, 4.0))
+    await asyncio.to_thread(fleet.broker.start)
+    filler.unlink(missing_ok=True)
+
+
+def _fill(filler: Path) -> None:
+    """Writes a file until the disk has no room left."""
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+
+
 async def _exporter_killed(fleet: FleetUnderTest, chance: random.Random) -> None:
     assert fleet.exporter is not None
     fleet.exporter.kill()
@@ -119,6 +147,7 @@ FAULT_KINDS: tuple[FaultKind, ...] = (
     FaultKind("broker_away_60", "broker away for 60 s", (1, 2), _broker_away_60, broker=True),
     FaultKind("broker_away_180", "broker away for 180 s", (1, 2), _broker_away_180, broker=True),
     FaultKind("producer_killed", "kill -9 of a producer's process", (1, 2), _producer_killed),
+    FaultKind("disk_full", "disk full under a spool, broker away", (1, 2), _disk_full, broker=True, small_disk=True),
     FaultKind("wire_shaken", "frames doubled and reordered on the wire", (1, 2), _wire_shaken),
     FaultKind("exporter_killed", "kill -9 of the exporter", (1, 2), _exporter_killed),
 )

@@ -7,6 +7,8 @@ import asyncio
 import contextlib
 import os
 import random
+import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +32,7 @@ from springback.stream_processors.topics import DEAD_LETTER, FAMILIES, STATUS, S
 from tests.faults.exporter_counts import count_differences, counts_of_page, counts_of_readings
 from tests.faults.fault_kinds import FaultKind, kinds_of
 from tests.faults.fault_workload import frozen_baseline
-from tests.faults.fleet_under_test import FleetUnderTest, OwnEnd, Watch, watching
+from tests.faults.fleet_under_test import FleetUnderTest, OwnEnd, Watch, producer_names, until, watching
 from tests.faults.offline_oracle import (
     READ_TOPICS,
     Expected,
@@ -43,6 +45,7 @@ from tests.faults.offline_oracle import (
     family_readings,
     statuses_of,
 )
+from tests.faults.playing_emitter import JournalFrame, read_journal
 from tests.faults.sent_frames import sent_differences
 
 BaselineMode = Literal["frozen", "live"]
@@ -50,6 +53,8 @@ _RECOVERY_S = 240.0
 _FINISH_S = 240.0
 _SETTLED_S = 120.0
 _MOST_TOLD = 40
+_SMALL_DISK_BYTES = 8 * 1024 * 1024
+_OWN_MOUNTS = "SPRINGBACK_FAULTS_OWN_MOUNTS"
 # A Kafka of a run lives for minutes, beside others: no optimising compiler, no threads for collecting garbage.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # What a worker says when its broker was away, and a process manager is to start it again.
@@ -96,6 +101,7 @@ class RunReport(msgspec.Struct, kw_only=True, tag="report"):
         seed, mode: of the plan.
         faults: those that were done, in their order.
         mismatches: what is not as it must be, in words; empty if all is well.
+        left_out: faults that cannot be done on this machine, by this user.
         own_ends: workers that ended because their broker was away, and were started again.
         episodes, windows: how many were compared.
         frames, sent, taken_in, rejected, unused: what became of the rows.
@@ -107,6 +113,7 @@ class RunReport(msgspec.Struct, kw_only=True, tag="report"):
     mode: BaselineMode
     faults: list[StruckFault] = []
     mismatches: list[str] = []
+    left_out: list[str] = []
     own_ends: list[str] = []
     episodes: int = 0
     windows: int = 0
@@ -149,6 +156,7 @@ class FaultRun:
         self._config = ResilienceConfig()
         self._report = RunReport(seed=plan.seed, mode=plan.mode)
         self._frozen: StageBaseline | None = None
+        self._small_disk = small_disk(self._directory / "small-disk")
 
     def run(self) -> RunReport:
         """Does it. Whatever goes wrong is a mismatch of the report."""
@@ -176,6 +184,7 @@ class FaultRun:
             agents=self._plan.agents,
             steps_per_s=self._plan.steps_per_s,
             worker_settings=self._worker_settings(),
+            spools=self._spools(),
         )
         await fleet.declare()
         try:
@@ -190,6 +199,13 @@ class FaultRun:
         finally:
             await asyncio.to_thread(fleet.end_all)
 
+    def _spools(self) -> dict[str, Path]:
+        """The spools of all producers but the last; the first one's is a small disk of its own, where that can be."""
+        spools = {name: self._directory / f"{name}.spool" for name in producer_names(self._plan.producers)[:-1]}
+        if self._small_disk is not None and spools:
+            spools[next(iter(spools))] = self._small_disk
+        return spools
+
     def _worker_settings(self) -> dict[str, str]:
         if self._plan.mode == "live":
             return {}
@@ -200,12 +216,16 @@ class FaultRun:
 
     async def _work(self, fleet: FleetUnderTest, watch: Watch) -> None:
         kinds = kinds_of(self._plan.kinds)
+        if self._small_disk is None:
+            self._report.left_out = [kind.name for kind in kinds if kind.small_disk]
+            kinds = [kind for kind in kinds if not kind.small_disk]
         self._chance.shuffle(kinds)
         self._doing("starting", 0, len(kinds))
         await fleet.scale_to(self._chance.randint(*kinds[0].workers) if kinds else 1)
         for producer in fleet.producers:
             fleet.start_emitter(producer)
         await fleet.until_ready(fleet.start_exporter(), "metrics")
+        await until(lambda: all(files[-1].exists() for files in fleet.journals), _RECOVERY_S)
         for number, kind in enumerate(kinds):
             await self._strike(fleet, watch, kind, number, len(kinds))
         self._doing("finishing", len(kinds), len(kinds))
@@ -250,7 +270,7 @@ class FaultRun:
         return ends
 
     async def _episodes_ended(self, fleet: FleetUnderTest) -> int:
-        return await asyncio.to_thread(lambda: sum(_ends_in(journal) for journal in fleet.journals))
+        return await asyncio.to_thread(lambda: sum(_ends_in(file) for files in fleet.journals for file in files))
 
     async def _compare(self, fleet: FleetUnderTest) -> None:
         """Compares until nothing is wrong, or what is last told of agents, families and pages should long be there."""
@@ -308,9 +328,27 @@ class FaultRun:
         self._tell(RunProgress(seed=self._plan.seed, mode=self._plan.mode, doing=what, done=done, total=total))
 
 
-def _ends_in(journal: Path) -> int:
-    from tests.faults.playing_emitter import JournalFrame, read_journal
+def small_disk(place: Path) -> Path | None:
+    """A file system of a few megabytes at a place, for as long as this process lives; None where none can be made.
 
+    It needs root, and a mount namespace of the process' own, so that it goes with it: see `run_command`.
+    """
+    place.mkdir(exist_ok=True)
+    if os.environ.get(_OWN_MOUNTS) != "1":
+        return None
+    command = ["mount", "-t", "tmpfs", "-o", f"size={_SMALL_DISK_BYTES}", "springback-faults", str(place)]
+    return place if subprocess.run(command, capture_output=True, check=False).returncode == 0 else None
+
+
+def run_command(plan: Path) -> list[str]:
+    """The command that does the run of a plan's file, with mounts of its own where that can be."""
+    command = [sys.executable, "-m", "tests.faults.fault_run", str(plan)]
+    own = ["unshare", "--mount", "--propagation", "private"]
+    can = shutil.which("unshare") and subprocess.run([*own, "true"], capture_output=True, check=False).returncode == 0
+    return [*own, "env", f"{_OWN_MOUNTS}=1", *command] if can else command
+
+
+def _ends_in(journal: Path) -> int:
     return sum(line.ends for line in read_journal(journal) if isinstance(line, JournalFrame))
 
 

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,7 +100,7 @@ class FleetUnderTest:
         agents: how many agents each of them has.
         steps_per_s: steps of all emitters together.
         worker_settings: settings of the workers, by the names of the environment without their prefix.
-        spool: whether emitters keep a spool on disk.
+        spools: the folder of the spool of each producer that has one.
     """
 
     def __init__(
@@ -113,6 +113,7 @@ class FleetUnderTest:
         agents: int,
         steps_per_s: float,
         worker_settings: dict[str, str],
+        spools: Mapping[str, Path],
     ) -> None:
         self.broker = broker
         self.directory = directory
@@ -121,10 +122,11 @@ class FleetUnderTest:
         self.emitters: dict[str, Service] = {}
         self.exporter: Service | None = None
         self._seed = seed
-        self._producers = [f"producer-{number}" for number in range(producers)]
+        self._producers = producer_names(producers)
         self._agents = agents
         self._steps_per_s = steps_per_s / producers
         self._starts: dict[str, int] = {}
+        self.spools = spools
         self._worker_settings = worker_settings
         self._numbers: dict[str, int] = {}
 
@@ -134,9 +136,12 @@ class FleetUnderTest:
         return self._producers
 
     @property
-    def journals(self) -> list[Path]:
-        """The journals of all emitter processes that ever were."""
-        return sorted(self.directory.glob("*.journal"))
+    def journals(self) -> list[list[Path]]:
+        """Of each producer the journals of its processes, in the order in which they were started."""
+        return [
+            [self.directory / f"{producer}.{number + 1}.journal" for number in range(self._numbers.get(producer, 0))]
+            for producer in self._producers
+        ]
 
     async def declare(self) -> None:
         """Declares the topics."""
@@ -196,6 +201,7 @@ class FleetUnderTest:
             steps_per_s=self._steps_per_s,
             directory=str(self.directory),
             journal=str(log.with_suffix(".journal")),
+            spool=str(self.spools.get(producer, "")),
         )
         file = log.with_suffix(".plan")
         file.write_bytes(msgspec.json.encode(plan))
@@ -369,6 +375,11 @@ async def watching(fleet: FleetUnderTest) -> AsyncIterator[Watch]:
         yield Watch(fleet, consumer)
     finally:
         await consumer.stop()
+
+
+def producer_names(number: int) -> list[str]:
+    """The ids of so many producers."""
+    return [f"producer-{place}" for place in range(number)]
 
 
 def clean_environment() -> dict[str, str]:

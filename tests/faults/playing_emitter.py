@@ -18,8 +18,11 @@ from typing import Any
 import msgspec
 
 from springback.producers.contract.codec import decode_frame
+from springback.producers.emitter.frame_sender import EmitterReport
 from springback.producers.emitter.kafka_publisher import KafkaPublisher
 from springback.producers.emitter.publishers import FramePublisher, OnDone
+from springback.producers.emitter.reports import NO_SPOOL, SpoolReport
+from springback.producers.emitter.spooled_publisher import SpooledPublisher
 from springback.producers.emitter.step_emitter import EpisodeHandle, StepEmitter
 from tests.faults.fault_workload import PlayedEpisode, episodes_of
 
@@ -44,6 +47,7 @@ class EmitterPlan(msgspec.Struct, frozen=True, kw_only=True):
         steps_per_s: steps of all its agents together.
         directory: where the files are that tell it what to do.
         journal: the file that it writes.
+        spool: the folder of its spool; empty where it has none.
     """
 
     bootstrap: str
@@ -55,17 +59,28 @@ class EmitterPlan(msgspec.Struct, frozen=True, kw_only=True):
     steps_per_s: float
     directory: str
     journal: str
+    spool: str = ""
 
 
 class JournalFrame(msgspec.Struct, frozen=True, kw_only=True, tag="frame"):
-    """A frame that came to the publisher for the first time. `held`: a younger one was let past it on purpose."""
+    """A frame that the emitter gave away for the first time."""
 
-    number: int
     digest: str
     session: str
     steps: int
     ends: int
-    held: bool
+
+
+class JournalTaken(msgspec.Struct, frozen=True, kw_only=True, tag="taken"):
+    """A frame that counts as taken: Kafka has it, or the spool."""
+
+    digest: str
+
+
+class JournalHeld(msgspec.Struct, frozen=True, kw_only=True, tag="held"):
+    """A frame that the shaken wire has let a younger one past."""
+
+    digest: str
 
 
 class JournalClosed(msgspec.Struct, frozen=True, kw_only=True, tag="closed"):
@@ -87,11 +102,13 @@ class JournalOpened(msgspec.Struct, frozen=True, kw_only=True, tag="opened"):
     producer: str
 
 
-JournalLine = JournalOpened | JournalFrame | JournalClosed
+JournalLine = JournalOpened | JournalFrame | JournalTaken | JournalHeld | JournalClosed
 
 
 def read_journal(file: Path) -> list[JournalLine]:
-    """The journal's lines; the last may be torn by a kill."""
+    """The journal's lines; the last may be torn by a kill, and none be there of a process that was killed at once."""
+    if not file.exists():
+        return []
     lines = file.read_bytes().split(b"\n")
     return [msgspec.json.decode(line, type=JournalLine) for line in lines[:-1]]
 
@@ -101,8 +118,54 @@ def digest_of(frame_bytes: bytes) -> str:
     return hashlib.blake2b(frame_bytes, digest_size=12).hexdigest()
 
 
+class JournalingPublisher:
+    """A publisher that notes each frame as it comes, and when it counts as taken.
+
+    Args:
+        inner: where the frames go.
+        journal: a descriptor open for appending.
+    """
+
+    def __init__(self, inner: FramePublisher, journal: int) -> None:
+        self._inner = inner
+        self._journal = journal
+        self._known: set[str] = set()
+
+    @property
+    def spool_report(self) -> SpoolReport:
+        """What is in the spool, if there is one."""
+        report: SpoolReport = getattr(self._inner, "spool_report", NO_SPOOL)
+        return report
+
+    def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
+        """Notes the frame and passes it on."""
+        digest = digest_of(frame_bytes)
+        if digest not in self._known:
+            self._known.add(digest)
+            frame = decode_frame(frame_bytes)
+            ends = len(frame.ends)
+            write_line(
+                self._journal, JournalFrame(digest=digest, session=frame.session, steps=frame.n_steps, ends=ends)
+            )
+
+        def done(error: Exception | None) -> None:
+            if error is None:
+                write_line(self._journal, JournalTaken(digest=digest))
+            on_done(error)
+
+        self._inner.publish(key, frame_bytes, done)
+
+    def flush(self, timeout_s: float) -> None:
+        """Passes it on."""
+        self._inner.flush(timeout_s)
+
+    def close(self) -> None:
+        """Passes it on."""
+        self._inner.close()
+
+
 class ShakyWire:
-    """A publisher that notes each frame, and, while it is shaken, doubles frames and changes their order.
+    """A publisher that, while it is shaken, doubles frames and changes their order.
 
     Args:
         inner: where the frames go.
@@ -116,14 +179,12 @@ class ShakyWire:
         self._journal = journal
         self._shaken = shaken
         self._chance = random.Random(seed)
-        self._known: set[str] = set()
         self._older: deque[tuple[bytes, bytes]] = deque(maxlen=_REMEMBERED)
         self._held: tuple[bytes, bytes, OnDone] | None = None
         self._lock = threading.Lock()
 
     def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
         """Passes the frame on, perhaps twice, perhaps after the next one, perhaps with an older one behind it."""
-        digest = digest_of(frame_bytes)
         with self._lock:
             held, self._held = self._held, None
             again: list[tuple[bytes, bytes]] = []
@@ -135,10 +196,9 @@ class ShakyWire:
                     again = [(key, frame_bytes)]
                 elif 0.5 <= choice < 0.7 and self._older:
                     again = [self._chance.choice(self._older)]
-            if digest not in self._known:
-                self._note(digest, frame_bytes, hold)
             self._older.append((key, frame_bytes))
             if hold:
+                write_line(self._journal, JournalHeld(digest=digest_of(frame_bytes)))
                 self._held = key, frame_bytes, on_done
         if not hold:
             self._inner.publish(key, frame_bytes, on_done)
@@ -163,15 +223,6 @@ class ShakyWire:
         """Passes it on."""
         self.release()
         self._inner.close()
-
-    def _note(self, digest: str, frame_bytes: bytes, held: bool) -> None:
-        frame = decode_frame(frame_bytes)
-        ends = len(frame.ends)
-        line = JournalFrame(
-            number=len(self._known), digest=digest, session=frame.session, steps=frame.n_steps, ends=ends, held=held
-        )
-        self._known.add(digest)
-        write_line(self._journal, line)
 
 
 def write_line(journal: int, line: JournalLine) -> None:
@@ -212,13 +263,19 @@ class PlayingAgent:
             self._handle = None
 
 
+def all_sent(report: EmitterReport) -> bool:
+    """Whether Kafka has all that was reported, and what earlier processes have left in the spool."""
+    return not (report.steps_buffered or report.steps_spooled or report.steps_left)
+
+
 def play(plan: EmitterPlan) -> None:
     """Plays until the file is there that says to finish, then to the end of each open episode."""
     directory = Path(plan.directory)
     journal = os.open(plan.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     publisher = KafkaPublisher(plan.bootstrap, plan.topic)
     wire = ShakyWire(publisher, journal, directory / SHAKE, plan.seed + plan.start)
-    emitter = StepEmitter(wire, producer=plan.producer)
+    way = SpooledPublisher(wire, plan.spool) if plan.spool else wire
+    emitter = StepEmitter(JournalingPublisher(way, journal), producer=plan.producer)
     write_line(journal, JournalOpened(session=emitter.session, producer=plan.producer))
     starts = f"/{plan.start}" if plan.start else ""
     agents = [PlayingAgent(emitter, name, episodes_of(plan.seed, name + starts)) for name in plan.agents]
@@ -232,6 +289,9 @@ def play(plan: EmitterPlan) -> None:
             wire.release()
         due += 0.0 if finishing else pause_s
         time.sleep(max(0.0, due - time.monotonic()))
+    until = time.monotonic() + _CLOSE_S
+    while not all_sent(emitter.report) and time.monotonic() < until:
+        emitter.flush(1.0)
     emitter.close(_CLOSE_S)
     report = emitter.report
     write_line(

@@ -116,7 +116,14 @@ class Soak:
 
     async def _with(self, broker: BrokerProcess) -> None:
         fleet = FleetUnderTest(
-            broker, self._directory, seed=1, producers=PRODUCERS, agents=0, steps_per_s=1.0, worker_settings={}
+            broker,
+            self._directory,
+            seed=1,
+            producers=PRODUCERS,
+            agents=0,
+            steps_per_s=1.0,
+            worker_settings={},
+            spools={},
         )
         await fleet.declare()
         try:
