@@ -73,7 +73,7 @@ class StagePort(Protocol):
         """The consumer group's generation just now."""
 
     def stable(self) -> bool:
-        """Whether no rebalance is on and the tables are recovered."""
+        """Whether no rebalance is on, the tables are recovered, and the partitions can be nobody else's."""
 
     def assigned(self) -> set[int]:
         """The partitions that this worker holds."""

@@ -325,8 +325,9 @@ class ExactStage(Generic[S]):
         if not batch.moved:
             return True
         try:
-            # What alone takes too long comes again: its outputs are not sent each time.
-            if not self._late(batch):
+            # What alone takes too long comes again: its outputs are not sent each time. And what a worker sends whose
+            # partitions are another's would stand above what that one has sent.
+            if self._current(batch) and not self._late(batch):
                 await self._port.send(batch.outputs)
         except TransientBrokerError as error:
             _log.warning("outputs_not_taken stage=%s error=%s", self.name, error)

@@ -6,7 +6,7 @@ The table's keys say which partition they belong to, and it knows when its chang
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import aiokafka  # type: ignore[import-untyped]
 import faust
@@ -21,6 +21,7 @@ from springback.stream_processors.exact.state import read_key
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 from springback.stream_processors.topics import topic_name
 from springback.stream_processors.worker.baselines import plain_consumer
+from springback.stream_processors.worker.transport import PromptConsumer
 
 _ASK_TIMEOUT_S = 5.0
 _PROBE_WAIT_MS = 1000
@@ -105,8 +106,10 @@ class FaustPort:
         return int(self._app.consumer_generation_id)
 
     def stable(self) -> bool:
-        """Whether no rebalance is on and the tables are recovered."""
-        return not (self._app.rebalancing or self._app.in_recovery or self._app.should_stop)
+        """Whether no rebalance is on, the tables are recovered, and the group has confirmed this worker lately."""
+        if self._app.rebalancing or self._app.in_recovery or self._app.should_stop:
+            return False
+        return cast(PromptConsumer, self._app.consumer).is_member()
 
     def assigned(self) -> set[int]:
         """The input partitions that this worker holds."""

@@ -13,15 +13,21 @@ aiokafka's consumer lives in a thread of its own, where a rebalance may take par
   of the partition, and the worker ends. Here the consumer's own thread seeks.
 - Faust asks it where a partition ends as each message is handed on. That of a partition that has just been taken away
   is not known, which is an AssertionError or an AttributeError there, and no reason to end.
+
+A worker that was stopped for longer than its session learns only from its next heartbeat that its partitions are
+another's. What it sends before that would stand above what the other has sent meanwhile, so the consumer also says
+whether the group has confirmed it lately (`is_member`).
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 from typing import Any, cast
 
 import aiokafka  # type: ignore[import-untyped]
 from aiokafka.errors import TopicAuthorizationFailedError  # type: ignore[import-untyped]
+from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest  # type: ignore[import-untyped]
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
 
@@ -29,6 +35,8 @@ _LOOK_EVERY_S = 0.01
 _LOOKS = 100
 _LONGEST_WAIT_S = 0.05
 _LONGEST_FETCH_MS = 100
+_SESSION_SHARE = 0.8
+"""So long after it was confirmed, as a share of the session timeout, the partitions are still this worker's."""
 _log = logging.getLogger(__name__)
 
 
@@ -36,6 +44,26 @@ class PromptConsumerThread(AIOKafkaConsumerThread):
     """The thread that Faust's consumer lives in, with fetches that the broker answers soon."""
 
     logger = logging.getLogger("faust.transport")
+    _confirmed_at = float("-inf")
+
+    async def on_start(self) -> None:
+        """Starts the consumer, and takes note of each answer of the group that confirms this worker."""
+        await super().on_start()
+        coordinator = cast(Any, self._consumer)._coordinator
+        send = coordinator._send_req
+
+        async def send_and_note(request: Any) -> Any:
+            asked_at = time.monotonic()
+            answer = await send(request)
+            if isinstance(request, HeartbeatRequest | SyncGroupRequest) and answer.error_code == 0:
+                self._confirmed_at = asked_at
+            return answer
+
+        coordinator._send_req = send_and_note
+
+    def is_member(self) -> bool:
+        """Whether the group has confirmed this worker so lately that nobody else can have its partitions."""
+        return time.monotonic() - self._confirmed_at < _SESSION_SHARE * self.app.conf.broker_session_timeout
 
     def _create_worker_consumer(self, transport: Transport) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
@@ -79,6 +107,10 @@ class PromptConsumer(Consumer):
 
     def _new_consumer_thread(self) -> PromptConsumerThread:
         return PromptConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    def is_member(self) -> bool:
+        """Whether the group has confirmed this worker so lately that nobody else can have its partitions."""
+        return self._thread is not None and cast(PromptConsumerThread, self._thread).is_member()
 
     async def _seek(self, partition: TP, offset: int) -> None:
         await cast(PromptConsumerThread, self._thread).seek_there(partition, offset)

@@ -64,12 +64,22 @@ def run_table(reports: Sequence[RunReport]) -> Table:
     for heading in ("seed", "baseline"):
         table.add_column(heading)
     for heading in (
-        *("faults", "episodes", "windows", "rows sent", "taken in", "refused", "copies and late", "repeated"),
+        *(
+            "faults",
+            "episodes",
+            "windows",
+            "rows sent",
+            "taken in",
+            "refused",
+            "copies and late",
+            "switches",
+            "repeated",
+        ),
         "mismatches",
     ):
         table.add_column(heading, justify="right")
     for report in sorted(reports, key=lambda one: (one.mode, one.seed)):
         counts = (len(report.faults), report.episodes, report.windows, report.sent, report.taken_in, report.rejected)
-        more = (report.unused, report.repeated, len(report.mismatches))
+        more = (report.unused, report.switches, report.repeated, len(report.mismatches))
         table.add_row(str(report.seed), report.mode, *(f"{count:,}" for count in (*counts, *more)))
     return table

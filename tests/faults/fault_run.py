@@ -4,6 +4,7 @@ Started as a program with a plan; it tells how far it is, and what it found, as 
 """
 
 import asyncio
+import bisect
 import contextlib
 import os
 import random
@@ -28,7 +29,8 @@ from springback.stream_processors.resilience.baseline.estimates import Materiali
 from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeSummary
-from springback.stream_processors.topics import DEAD_LETTER, FAMILIES, STATUS, STEPS
+from springback.stream_processors.stages.scoring_baseline import baseline_switches
+from springback.stream_processors.topics import DEAD_LETTER, FAMILIES, STATUS, STEPS, SWITCHES
 from tests.faults.exporter_counts import count_differences, counts_of_page, counts_of_readings
 from tests.faults.fault_kinds import FaultKind, kinds_of
 from tests.faults.fault_workload import frozen_baseline
@@ -36,6 +38,7 @@ from tests.faults.fleet_under_test import FleetUnderTest, OwnEnd, Watch, produce
 from tests.faults.offline_oracle import (
     READ_TOPICS,
     Expected,
+    ScoredBy,
     TopicRecord,
     Topics,
     baseline_differences,
@@ -105,6 +108,7 @@ class RunReport(msgspec.Struct, kw_only=True, tag="report"):
         own_ends: workers that ended because their broker was away, and were started again.
         episodes, windows: how many were compared.
         frames, sent, taken_in, rejected, unused: what became of the rows.
+        switches: of the baseline that scores, of all partitions together.
         repeated: outputs that came more than once, each like the first.
         seconds: how long it took.
     """
@@ -122,6 +126,7 @@ class RunReport(msgspec.Struct, kw_only=True, tag="report"):
     taken_in: int = 0
     rejected: int = 0
     unused: int = 0
+    switches: int = 0
     repeated: int = 0
     seconds: float = 0.0
 
@@ -278,7 +283,7 @@ class FaultRun:
         deadline = time.monotonic() + _SETTLED_S / 4
         while True:
             found = await read_topics(fleet.broker.address, READ_TOPICS)
-            expected = expected_of(found[STEPS], self._config, self._scored_by())
+            expected = expected_of(found[STEPS], self._config, self._scored_by(found))
             wrong = [
                 *sent_differences(fleet.journals, found[STEPS]),
                 *differences(found, expected),
@@ -301,15 +306,33 @@ class FaultRun:
     async def _count_differences(self, fleet: FleetUnderTest, found: Topics, expected: Expected) -> list[str]:
         assert fleet.exporter is not None
         address = await fleet.until_ready(fleet.exporter, "metrics")
-        readings = [*expected.readings(), *statuses_of(found[STATUS]), *family_readings(found[FAMILIES]).values()]
+        readings = [*expected.readings(), *statuses_of(found[STATUS]), *family_readings(found[FAMILIES])]
         letters = [DeadLetter(identity[0], fingerprint(identity)) for identity in expected.outputs[DEAD_LETTER]]
         page = await asyncio.to_thread(counts_of_page, address)
         return count_differences(page, counts_of_readings(readings, letters))
 
-    def _scored_by(self) -> Callable[[int, int], MaterialisedBaseline]:
-        learned = self._frozen if self._frozen is not None else StageBaseline(grid=self._config.grid)
-        ready = materialise(learned, self._config.baseline, self._config.window.fixed_bounds())
-        return lambda partition, offset: ready
+    def _scored_by(self, found: Topics) -> ScoredBy:
+        """The baseline of the file; or, live, those that the workers say that they have switched to."""
+        if self._frozen is not None:
+            ready = self._ready(self._frozen)
+            return lambda partition, offset: ready
+        records = [(record.key, record.value) for record in found[SWITCHES]]
+        switches = baseline_switches(records, self._config.grid)
+        self._report.switches = sum(map(len, switches.values()))
+        places = {number: [switch.from_offset for switch in own] for number, own in switches.items()}
+        nothing = self._ready(StageBaseline(grid=self._config.grid))
+        baselines = {
+            number: [nothing, *(self._ready(switch.baseline) for switch in own)] for number, own in switches.items()
+        }
+
+        def scored_by(partition: int, offset: int) -> MaterialisedBaseline:
+            own = baselines.get(partition, [nothing])
+            return own[bisect.bisect_right(places.get(partition, []), offset)]
+
+        return scored_by
+
+    def _ready(self, baseline: StageBaseline) -> MaterialisedBaseline:
+        return materialise(baseline, self._config.baseline, self._config.window.fixed_bounds())
 
     def _fill(self, found: Topics, expected: Expected, wrong: Sequence[str]) -> None:
         report, account = self._report, expected.account

@@ -52,10 +52,11 @@ from springback.stream_processors.topics import (
     STATUS,
     STEPS,
     SUMMARIES,
+    SWITCHES,
     WINDOWS,
 )
 
-READ_TOPICS = (STEPS, WINDOWS, SUMMARIES, CONTRIBUTIONS, DEAD_LETTER, STATUS, FAMILIES, BASELINES)
+READ_TOPICS = (STEPS, WINDOWS, SUMMARIES, CONTRIBUTIONS, DEAD_LETTER, STATUS, FAMILIES, BASELINES, SWITCHES)
 _ROUNDING = 1e-9
 _QUIET_S = 150
 _OUTPUTS = (WINDOWS, SUMMARIES, CONTRIBUTIONS, DEAD_LETTER)
@@ -262,7 +263,7 @@ def family_differences(found: Topics, config: ResilienceConfig) -> list[str]:
         for state in states.values():
             reducer.tick(state, last_s + second)
         later.append(_readings_of(states, config))
-    latest = family_readings(found[FAMILIES])
+    latest = {reading.identity: reading for reading in family_readings(found[FAMILIES])}
     wrong = [f"{FAMILIES}: missing {identity}" for identity in known.keys() - latest.keys()]
     wrong += [f"{FAMILIES}: not expected {identity}" for identity in latest.keys() - known.keys()]
     for identity in known.keys() & latest.keys():
@@ -285,10 +286,10 @@ def _readings_of(states: Mapping[int, AggregateState], config: ResilienceConfig)
     }
 
 
-def family_readings(found: Sequence[TopicRecord]) -> dict[Any, FamilyReading]:
-    """The last reading of each family, method and version."""
+def family_readings(found: Sequence[TopicRecord]) -> list[FamilyReading]:
+    """The readings of the families' topic, the last of each family, method and version behind those before it."""
     readings = [decode_reading(record.value or b"") for record in found]
-    return {reading.identity: reading for reading in readings if isinstance(reading, FamilyReading)}
+    return [reading for reading in readings if isinstance(reading, FamilyReading)]
 
 
 def _of_events(reading: FamilyReading) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """The exact protocol: batches that are repeated, torn, late, or fail."""
 
 from ast import literal_eval
+from collections.abc import Sequence
 
 import pytest
 
 from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.exact.state import decode_bucket
-from tests.stream_processors.fake_engine import CountingReducer, FakeEngine, run, stage_on, values
+from tests.stream_processors.fake_engine import CountingReducer, FakeEngine, State, run, stage_on, values
 
 
 @pytest.fixture
@@ -79,6 +81,23 @@ def test_a_rebalance_while_outputs_are_sent_abandons_the_batch(engine: FakeEngin
     engine.on_send = rebalance
     assert run(stage, engine.arrivals([event])) == []
     assert (engine.table, engine.seeks, stage.counts.abandoned) == ({}, [], 1)
+
+
+def test_a_worker_whose_partitions_may_be_another_s_sends_nothing(engine: FakeEngine) -> None:
+    event = engine.append(0, b"k", b"x")
+
+    class Doubted(CountingReducer):
+        def apply(self, events: Sequence[StageEvent], states: Sequence[State]) -> list[Output]:
+            engine.is_stable = False  # the group has confirmed the worker too long ago
+            return super().apply(events, states)
+
+    stage = stage_on(engine, Doubted())
+    assert run(stage, engine.arrivals([event])) == []
+    assert (values(engine), engine.table, stage.counts.abandoned) == ([], {}, 1)
+    assert run(stage, engine.arrivals([event])) == []
+    engine.is_stable = True
+    assert run(stage_on(engine), engine.arrivals([event])) == [0]
+    assert values(engine) == [b"1:120"]
 
 
 def test_revocation_while_outputs_are_sent_abandons_the_batch(engine: FakeEngine) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,8 @@ import aiokafka  # type: ignore[import-untyped]
 import pytest
 from aiokafka.consumer.fetcher import Fetcher  # type: ignore[import-untyped]
 from aiokafka.errors import IllegalStateError  # type: ignore[import-untyped]
+from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest  # type: ignore[import-untyped]
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
 from springback.stream_processors.service.kafka_connection import KafkaConnection
@@ -136,3 +139,47 @@ def test_a_partition_that_is_taken_away_before_a_seek_is_left_alone() -> None:
     consumer = SimpleNamespace(assignment=lambda: {TP("steps", 0)}, seek=seek)
     port = FaustPort(cast(Any, SimpleNamespace(consumer=consumer)), cast(Any, None), "steps", "", KafkaConnection())
     asyncio.run(port.seek(0, 7))
+
+
+class Group:
+    """The coordinator of a group, which answers what it is told to, while time goes on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        self.error_code = 0
+        self.takes_s = 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(AIOKafkaConsumerThread, "on_start", lambda thread: asyncio.sleep(0))
+        self.thread = PromptConsumerThread.__new__(PromptConsumerThread)
+        self.thread._consumer = SimpleNamespace(_coordinator=self)
+        self.thread.app = SimpleNamespace(conf=SimpleNamespace(broker_session_timeout=10.0))  # type: ignore[assignment]
+        asyncio.run(self.thread.on_start())
+
+    async def _send_req(self, request: object) -> object:
+        self.now += self.takes_s
+        return SimpleNamespace(error_code=self.error_code)
+
+    def answer(self, request: object) -> bool:
+        asyncio.run(cast(Any, self)._send_req(request))
+        return self.thread.is_member()
+
+
+def test_a_worker_holds_its_partitions_for_sure_only_while_the_group_confirms_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = Group(monkeypatch)
+    joined = SyncGroupRequest("g", 1, "m", None, [])
+    beat = HeartbeatRequest("g", 1, "m")
+    assert not group.thread.is_member()
+    assert group.answer(joined)
+    group.now += 7.9
+    assert group.thread.is_member()
+    group.now += 0.2  # stopped for longer than eight tenths of its session
+    assert not group.thread.is_member()
+    group.error_code = 25  # unknown member
+    assert not group.answer(beat)
+    group.error_code = 0
+    assert group.answer(beat)
+    group.takes_s = 9.0  # an answer says how it was when it was asked for
+    assert not group.answer(beat)
+    assert not group.answer(object())
