@@ -25,6 +25,7 @@ from springback.stream_processors.resilience.tracking.tracker_state import (
     TRACKER_SCHEMA_VERSION,
     TrackerState,
     state_of_version_2,
+    state_of_version_3,
 )
 from springback.stream_processors.stages.dead_letters import (
     MOST_FAULTS,
@@ -84,7 +85,10 @@ class TrackSteps:
             StateFormatError: this version cannot read it.
         """
         return decode_versioned(
-            data, TrackerState, TRACKER_SCHEMA_VERSION, older={1: state_of_version_2, 2: state_of_version_2}
+            data,
+            TrackerState,
+            TRACKER_SCHEMA_VERSION,
+            older={1: state_of_version_2, 2: state_of_version_2, 3: state_of_version_3},
         )
 
     def apply(self, events: Sequence[StageEvent], states: Sequence[TrackerState]) -> list[Output]:

@@ -12,12 +12,10 @@ import numpy as np
 
 from springback.stream_processors.resilience.anchor import Bools, Floats, Ints
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline
-from springback.stream_processors.resilience.baseline.moments import Moments
+from springback.stream_processors.resilience.baseline.moments import sums_in_order
 from springback.stream_processors.resilience.baseline.stage_baseline import (
     N_STABILITY,
     CellKey,
-    PolicySums,
-    merge_policy,
 )
 from springback.stream_processors.resilience.columns import EpisodeRows, join_by_episode, run_begins
 from springback.stream_processors.resilience.stability.advantage import exact_advantages, lagged_advantages
@@ -196,8 +194,8 @@ def _take_known(
         if family is not None and family.stable:
             state.add_distances(distance[own].tolist())
         if learning is not None:
-            sums = PolicySums(np.zeros((count, 2)), Moments.of_samples(known.vector[own]))
-            learning.policy.update(merge_policy(learning.policy, _cells(state, known.place[own]), sums.packed()))
+            cells = _cells(state, known.place[own])
+            learning.policy.update(sums_in_order(learning.policy, cells, known.vector[own]))
 
 
 def distances(vector: Floats, inverse: Floats) -> Floats:

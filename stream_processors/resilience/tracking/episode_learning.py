@@ -1,6 +1,5 @@
 """What an open episode would teach the stage baseline, gathered batch by batch and handed over at its end."""
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,14 @@ from springback.stream_processors.resilience.anchor import (
     Floats,
     Ints,
 )
-from springback.stream_processors.resilience.baseline.moments import Moments, merge_groups
+from springback.stream_processors.resilience.baseline.moments import centred, sums_in_order
 from springback.stream_processors.resilience.baseline.stage_baseline import (
+    N_STABILITY,
+    POLICY_WIDTH,
     CellKey,
     EpisodeContribution,
     LargestSums,
-    merge_into_cells,
-    policy_rows,
-    sums_matrix,
 )
-from springback.stream_processors.resilience.columns import run_begins
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.rebound.rebound_window import DetectorState, WindowEvent
 from springback.stream_processors.resilience.rebound.recovery_cost import Tally
@@ -65,13 +62,16 @@ def _learn_everything(rows: Batch) -> None:
     if not len(rows):
         return
     n_cells = len(rows.mode_names) * rows.grid.progress_bins * rows.grid.residual_bins
-    codes, merged = merge_groups(rows.episode * n_cells + _cell_codes(rows), Moments.of_samples(_samples(rows)))
-    places, packed = codes // n_cells, merged.packed()
-    cells = [_cell_key(code, rows) for code in (codes % n_cells).tolist()]
-    for start, stop in itertools.pairwise([*np.flatnonzero(run_begins(places)).tolist(), len(places)]):
-        learning = rows.episodes[places[start]].state.learning
+    codes = rows.episode * n_cells + _cell_codes(rows)
+    places = {}
+    for code in np.unique(codes).tolist():
+        learning = rows.episodes[code // n_cells].state.learning
         if learning is not None:
-            absorb(learning, cells[start:stop], packed[start:stop])
+            places[code] = learning, _cell_key(code % n_cells, rows)
+    known = {code: learning.cells[cell] for code, (learning, cell) in places.items() if cell in learning.cells}
+    for code, sums in sums_in_order(known, codes.tolist(), _samples(rows)).items():
+        learning, cell = places[code]
+        learning.cells[cell] = sums
 
 
 def _learn_outside_windows(rows: Batch, events: list[list[WindowEvent]]) -> None:
@@ -106,11 +106,6 @@ def _samples(rows: Batch) -> Floats:
     return samples
 
 
-def absorb(learning: LearningState, cells: list[CellKey], sums: Floats) -> None:
-    """Merges a batch's sums into those of the episode."""
-    learning.cells.update(merge_into_cells(learning.cells, cells, sums))
-
-
 def absorb_outside_windows(
     learning: LearningState, detectors: DetectorState, closed: list[Tally], cells: list[CellKey], samples: Floats
 ) -> None:
@@ -137,7 +132,7 @@ def absorb_outside_windows(
     learning.pending = [waiting[i] for i in np.flatnonzero(undecided & ~claimed)]
     free = np.flatnonzero(~undecided & ~claimed)
     if len(free):
-        absorb(learning, [waiting[i][0] for i in free], Moments.of_samples(held[free]).packed())
+        learning.cells.update(sums_in_order(learning.cells, [waiting[i][0] for i in free], held[free]))
 
 
 def contribution(episode: OpenEpisode, last_window: Tally | None, scored_by: int | None) -> EpisodeContribution | None:
@@ -162,7 +157,8 @@ def contribution(episode: OpenEpisode, last_window: Tally | None, scored_by: int
         absorb_outside_windows(learning, DetectorState(), closed, [], np.empty((0, N_SAMPLE)))
     if not learning.cells:
         return None
-    sums = sums_matrix(b"".join(learning.cells.values())).copy()
+    cells = sorted(learning.cells)  # in an order that does not depend on the batches
+    sums = centred([learning.cells[cell] for cell in cells], N_SAMPLE).packed()
     sums[:, 1 + WORK_LEFT] += episode.last_step + 1
     largest = None
     if scored_by is not None and episode.unscored == 0 and not episode.gap:
@@ -170,23 +166,25 @@ def contribution(episode: OpenEpisode, last_window: Tally | None, scored_by: int
     return EpisodeContribution(
         family=episode.traits.family,
         key=episode.key,
-        cells=tuple(learning.cells),
+        cells=tuple(cells),
         sums=sums.tobytes(),
         largest=largest,
         cycle_s=episode.cycle_s(),
-        **_policy_part(episode, learning),
+        **_policy_part(episode, learning, cells),
     )
 
 
-def _policy_part(episode: OpenEpisode, learning: LearningState) -> dict[str, Any]:
+def _policy_part(episode: OpenEpisode, learning: LearningState, cells: list[CellKey]) -> dict[str, Any]:
     """Returns and stability vectors of an episode scored from end to end, for the cells that it teaches."""
     if episode.unscored or not learning.returns.cells:
         return {}
-    rows = policy_rows(learning.policy, learning.cells).copy()
+    rows = np.zeros((len(cells), POLICY_WIDTH))
+    number = {cell: i for i, cell in enumerate(cells)}
     stable = episode.stability.whole
-    if not stable:
-        rows[:, 2:] = 0.0
-    number = {cell: i for i, cell in enumerate(learning.cells)}
+    taught = [cell for cell in cells if cell in learning.policy] if stable else []
+    if taught:
+        stability = centred([learning.policy[cell] for cell in taught], N_STABILITY).packed()
+        rows[[number[cell] for cell in taught], 2:] = stability
     returns = learning.returns
     for cell, visits, total in zip(returns.cells, returns.visits, returns.sums, strict=True):
         if cell in number:

@@ -1,10 +1,20 @@
 """What the episode tracker remembers of its agents: plain structs that MessagePack carries as they are."""
 
+from collections.abc import Iterable
+
 import msgspec
 import numpy as np
 
 from springback.producers.contract.columns import LARGEST_INTEGER
-from springback.stream_processors.resilience.baseline.stage_baseline import CellKey
+from springback.stream_processors.resilience.anchor import N_SAMPLE, Floats
+from springback.stream_processors.resilience.baseline.moments import Moments, sums_about_mean
+from springback.stream_processors.resilience.baseline.stage_baseline import (
+    N_STABILITY,
+    CellKey,
+    PolicySums,
+    policy_matrix,
+    sums_matrix,
+)
 from springback.stream_processors.resilience.readings import (
     AgentCounts,
     ChannelCosts,
@@ -18,9 +28,10 @@ from springback.stream_processors.resilience.stability.stability_state import Re
 from springback.stream_processors.resilience.tracking.progress_rise import ProgressRise
 from springback.stream_processors.resilience.tracking.seen_steps import SeenSteps
 
-TRACKER_SCHEMA_VERSION = 3
+TRACKER_SCHEMA_VERSION = 4
 """2: gaps, interruptions, unseen beginnings, references behind the bounds. Version 1 is read as having none of them.
-3: the steps that were seen of each episode, and episodes that silence has closed (see `state_of_version_2`)."""
+3: the steps that were seen of each episode, and episodes that silence has closed (see `state_of_version_2`).
+4: sums of what an open episode would teach that are the same however batches are cut (see `state_of_version_3`)."""
 
 
 _LEAST_CYCLES = 8
@@ -57,9 +68,10 @@ class EpisodeCosts(msgspec.Struct):
 class LearningState(msgspec.Struct):
     """What an open episode would teach if it ends well.
 
-    Sums of the cells passed through (see `EpisodeContribution`); the work left is counted down from 0 here and
+    Sums of the cells passed through, as `sums_in_order` makes them; the work left is counted down from 0 here and
     shifted once the end is known. `pending` holds samples that a window may yet claim (learn_from = success only).
-    `sums` serves calibration. `returns` and `policy` are what the value model and the stability covariance learn from.
+    `sums` serves calibration. `returns` and `policy` are what the value model and the stability covariance learn from;
+    the latter are sums of stability vectors, made likewise.
     """
 
     cells: dict[CellKey, bytes] = msgspec.field(default_factory=dict)
@@ -201,5 +213,25 @@ def state_of_version_2(data: bytes) -> TrackerState:
         for episode in agent["open"].values():
             episode["seen"] = SeenSteps(last_step=episode["last_step"])
             episode["rise"] = ProgressRise(episode["highest_progress"], last=episode["progress"])
-    plain["schema_version"] = TRACKER_SCHEMA_VERSION
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(plain), type=TrackerState)
+    return state_of_version_3(msgspec.msgpack.encode(plain))
+
+
+def state_of_version_3(data: bytes) -> TrackerState:
+    """The state of version 3, whose open episodes had sums of cells (n, mean, M2), merged batch by batch."""
+    state = msgspec.msgpack.decode(data, type=TrackerState)
+    for agent in state.agents.values():
+        for episode in [*agent.open.values(), *agent.silent.values()]:
+            learning = episode.learning
+            if learning is not None and learning.cells:
+                learning.cells = _about_mean(learning.cells, sums_matrix(b"".join(learning.cells.values())), N_SAMPLE)
+            if learning is not None and learning.policy:
+                rows = policy_matrix(b"".join(learning.policy.values()))
+                learning.policy = _about_mean(
+                    learning.policy, PolicySums.unpacked(rows).stability.packed(), N_STABILITY
+                )
+    state.schema_version = TRACKER_SCHEMA_VERSION
+    return state
+
+
+def _about_mean(cells: Iterable[CellKey], sums: Floats, dimension: int) -> dict[CellKey, bytes]:
+    return dict(zip(cells, sums_about_mean(Moments.unpacked(sums, dimension)), strict=True))

@@ -6,19 +6,25 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from springback.stream_processors.baseline_file import read_baseline
 from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.resilience.anchor import N_SAMPLE
 from springback.stream_processors.resilience.baseline.codec import dump_baseline
+from springback.stream_processors.resilience.baseline.moments import centred
 from springback.stream_processors.resilience.baseline.stage_baseline import (
     BASELINE_SCHEMA_VERSION,
+    N_STABILITY,
     FamilyBaseline,
     LargestSums,
     StageBaseline,
+    policy_matrix,
+    sums_matrix,
 )
 from springback.stream_processors.resilience.config import ResilienceConfig
-from springback.stream_processors.resilience.tracking.tracker_state import TRACKER_SCHEMA_VERSION
+from springback.stream_processors.resilience.tracking.tracker_state import TRACKER_SCHEMA_VERSION, TrackerState
 from springback.stream_processors.stages.learn_baselines import LEARNER_SCHEMA_VERSION, LearnBaselines, LearnerState
 from springback.stream_processors.stages.track_steps import TrackSteps
 from tests.stream_processors.frame_builders import (
@@ -34,9 +40,26 @@ CONFIG = ResilienceConfig()
 NEW_IN_2 = ("joined", "gap", "interruptions", "provisional", "bound_references")
 
 
+def as_version_3(state: TrackerState) -> dict[str, Any]:
+    """The tracker's state as it was stored while what episodes teach was merged batch by batch."""
+    older = msgspec.msgpack.decode(msgspec.msgpack.encode(state), type=TrackerState)
+    for agent in older.agents.values():
+        for episode in agent.open.values():
+            if episode.learning is not None:
+                cells, policy = episode.learning.cells, episode.learning.policy
+                sums = centred(list(cells.values()), N_SAMPLE).packed()
+                stability = centred(list(policy.values()), N_STABILITY).packed()
+                stability = np.concatenate([np.zeros((len(policy), 2)), stability], axis=1)
+                episode.learning.cells = {cell: row.tobytes() for cell, row in zip(cells, sums, strict=True)}
+                episode.learning.policy = {cell: row.tobytes() for cell, row in zip(policy, stability, strict=True)}
+    older.schema_version = 3
+    plain: dict[str, Any] = msgspec.msgpack.decode(msgspec.msgpack.encode(older))
+    return plain
+
+
 def as_version_2(state: Any) -> dict[str, Any]:
     """The tracker's state as it was stored before it knew which steps it had seen, and what silence had closed."""
-    plain: dict[str, Any] = msgspec.msgpack.decode(msgspec.msgpack.encode(state))
+    plain = as_version_3(state)
     plain["schema_version"] = 2
     for agent in plain["agents"].values():
         agent["ended"] = list(agent["ended"])
@@ -72,11 +95,36 @@ def test_an_open_window_of_an_older_version_goes_on(older: Callable[[Any], dict[
     _, state = run_tracker(frames[:1], CONFIG, baseline)
     stage = TrackSteps(CONFIG, baseline)
     restored = stage.decode(msgspec.msgpack.encode(older(state)))
-    assert restored.schema_version == TRACKER_SCHEMA_VERSION == 3
+    assert restored.schema_version == TRACKER_SCHEMA_VERSION == 4
     rest, _ = run_tracker(frames[1:], CONFIG, baseline, state=restored, arrivals=[START_S + 1])
     # Nothing in version 1 says whether the alarm was provisional; the episode's end, under six references, is.
     assert [w.provisional for w in rest.windows] == [older is as_version_2]
     assert rest.summaries == whole.summaries
+
+
+@pytest.mark.parametrize("older", [as_version_2, as_version_3])
+def test_an_episode_that_an_older_version_saw_begin_teaches_the_same(
+    older: Callable[[Any], dict[str, Any]],
+) -> None:
+    baseline = nominal_baseline(CONFIG, references=12)
+    for family in baseline.families.values():
+        family.valued = family.stable = 12
+    scored_by = ready(baseline, CONFIG)
+    rows = [row | {"planning_s": 0.1 + 0.01 * row["step"] ** 1.5} for row in nominal_rows(0, 100, 100)]
+    frames = [frame_of(rows[:90], reference=True), frame_of(rows[90:], "success", reference=True)]
+    whole, _ = run_tracker(frames, CONFIG, scored_by)
+    _, state = run_tracker(frames[:1], CONFIG, scored_by)
+    [agent] = state.agents.values()
+    [episode] = agent.open.values()
+    assert episode.learning is not None
+    assert episode.learning.policy
+    restored = TrackSteps(CONFIG, scored_by).decode(msgspec.msgpack.encode(older(state)))
+    rest, _ = run_tracker(frames[1:], CONFIG, scored_by, state=restored, arrivals=[START_S + 1])
+    [taught], [expected] = rest.contributions, whole.contributions
+    assert taught.cells == expected.cells
+    np.testing.assert_allclose(sums_matrix(taught.sums), sums_matrix(expected.sums), rtol=1e-12, atol=1e-12)
+    assert expected.stable
+    np.testing.assert_allclose(policy_matrix(taught.policy), policy_matrix(expected.policy), rtol=1e-12, atol=1e-12)
 
 
 def test_what_comes_again_of_episodes_of_version_2_are_copies() -> None:
@@ -105,7 +153,7 @@ def test_what_version_1_had_learned_is_kept_without_its_sums() -> None:
     assert again == restored
 
 
-@pytest.mark.parametrize("version", [0, 4])
+@pytest.mark.parametrize("version", [0, 5])
 def test_state_of_a_version_that_is_not_known_is_refused_with_what_to_do(version: int) -> None:
     data = msgspec.msgpack.encode({"schema_version": version})
     for stage in (LearnBaselines(CONFIG.baseline), TrackSteps(CONFIG, ready(StageBaseline(), CONFIG))):

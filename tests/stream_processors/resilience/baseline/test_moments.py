@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from springback.stream_processors.resilience.anchor import Floats, Ints
-from springback.stream_processors.resilience.baseline.moments import Moments, merge_groups, triangle
+from springback.stream_processors.resilience.baseline.moments import (
+    Moments,
+    centred,
+    merge_groups,
+    sums_about_mean,
+    sums_in_order,
+    triangle,
+)
 from tests.examples import examples
 
 seeds = st.integers(0, 2**32 - 1)
@@ -121,3 +128,27 @@ def test_packing_loses_nothing() -> None:
 def test_the_triangle_goes_row_by_row() -> None:
     rows, columns = triangle(3)
     assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 40), max_size=6))
+def test_sums_in_order_are_those_of_any_merge_and_no_cut_changes_a_bit(seed: int, cuts: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    samples = rng.normal(rng.normal(0, 1e4), 1.0, (100, 3))
+    groups = rng.integers(0, 4, 100).tolist()
+    whole = sums_in_order({}, groups, samples)
+    known: dict[int, bytes] = {}
+    at = 0
+    for size in [*cuts, 100]:
+        part = slice(at, at + size)
+        known |= sums_in_order(known, groups[part], samples[part]) if groups[part] else {}
+        at += size
+    assert known == whole
+    codes, parts = merge_groups(np.array(groups), Moments.of_samples(samples))
+    found = centred([whole[code] for code in codes.tolist()], 3)
+    np.testing.assert_allclose(found.packed(), parts.packed(), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(centred(sums_about_mean(parts), 3).packed(), parts.packed())
+
+
+def test_what_never_varies_has_no_sum_of_squares() -> None:
+    sums = sums_in_order({}, ["a"] * 7, np.full((7, 1), 0.1))
+    assert centred([sums["a"]], 1).m2.tolist() == [[0.0]]
