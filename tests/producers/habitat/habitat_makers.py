@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from springback.producers.habitat.sight import instrumented
 from tests.producers.habitat.strict_habitat import StrictEnv, StrictRLEnv, StrictSimulator, StrictVectorEnv
 
 Place = tuple[float, float, float]
@@ -25,8 +26,8 @@ class Habitat(Protocol):
     def gym(self) -> Any:
         """A `habitat.RLEnv` around one."""
 
-    def vector(self, count: int) -> Any:
-        """A `VectorEnv` of so many of these."""
+    def vector(self, count: int, *, instrument: bool = False) -> Any:
+        """A `VectorEnv` of so many of these, instrumented where they are made."""
 
 
 class FakeHabitat:
@@ -41,8 +42,8 @@ class FakeHabitat:
     def gym(self) -> Any:
         return StrictRLEnv(StrictEnv([AHEAD]))
 
-    def vector(self, count: int) -> Any:
-        return StrictVectorEnv([self.gym() for _ in range(count)])
+    def vector(self, count: int, *, instrument: bool = False) -> Any:
+        return StrictVectorEnv([instrumented(self.gym()) if instrument else self.gym() for _ in range(count)])
 
 
 def played(env: Any, episodes: int, steps: int = 2) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from springback.producers.habitat.sight import instrumented
 from tests.producers.habitat.habitat_makers import AHEAD, MIDDLE, Place
 from tests.producers.habitat.strict_habitat import ROOM
 
@@ -69,9 +70,10 @@ class RealHabitat:
         self._made.append(made)
         return made
 
-    def vector(self, count: int) -> Any:
+    def vector(self, count: int, *, instrument: bool = False) -> Any:
         habitat: Any = pytest.importorskip("habitat", reason="habitat-lab is not installed")
-        made = habitat.VectorEnv(make_env_fn=make_gym, env_fn_args=tuple((self._written(),) for _ in range(count)))
+        make = make_instrumented if instrument else make_gym
+        made = habitat.VectorEnv(make_env_fn=make, env_fn_args=tuple((self._written(),) for _ in range(count)))
         self._made.append(made)
         return made
 
@@ -110,6 +112,11 @@ def make_gym(scene: str) -> Any:
             return self.habitat_env.get_metrics()
 
     return RoomEnv(*config_and_dataset(habitat, scene))
+
+
+def make_instrumented(scene: str) -> Any:
+    """A `habitat.RLEnv` that says in a vector what its simulator knows."""
+    return instrumented(make_gym(scene))
 
 
 def config_and_dataset(habitat: Any, scene: str) -> tuple[Any, Any]:

@@ -125,3 +125,22 @@ def test_a_step_is_told_as_the_state_says_it(
         )
     ways = [float(np.linalg.norm(after - before)) for before, after in zip(places, places[1:], strict=False)]
     assert [row["travel"] for row in rows(publisher, emitter)] == pytest.approx(ways, abs=1e-5)
+
+
+def test_an_instrumented_vector_tells_what_a_single_environment_does(habitat: Habitat) -> None:
+    index = {"stop": 0, "move_forward": 1, "turn_left": 2, "turn_right": 3}
+    found = []
+    for in_vector in (False, True):
+        publisher = MemoryPublisher()
+        with StepEmitter(publisher, producer="habitat", session="s", clock=lambda: 1.8e9) as emitter:
+            bare = habitat.vector(1, instrument=True) if in_vector else habitat.gym()
+            env: Any = watch(bare, emitter, family="nav", timer=lambda: 0.0)
+            env.reset()
+            for action in [*["move_forward"] * 20, "turn_left", "stop"]:
+                env.step([index[action]] if in_vector else action)
+            env.close()
+        told = [{**row, "time_s": 0.0} for _, row in rows_of(publisher.frames)]
+        assert {row["violation"] for row in told} == {0.0, 1.0}
+        assert all(row["travel"] >= 0.0 for row in told)
+        found.append((str(told), ends_of(publisher.frames)))
+    assert found[0] == found[1]
