@@ -1,7 +1,11 @@
 """The Python of the README runs as it stands there: Kafka and Habitat are fakes, the rest is what a user has."""
 
+from __future__ import annotations
+
 import re
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -18,6 +22,7 @@ from tests.producers.habitat.strict_habitat import StrictSimulator
 
 README = (ROOT / "producers" / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+(ROBOTS,) = re.findall(r"```toml\n(agent = \{ segment = \"robot\" \}\ntime = \"header\".*?)```", README, re.DOTALL)
 TRACES = DATA / "habitat_lab_pointnav.traces.jsonl.gz"
 
 
@@ -79,6 +84,29 @@ def drive_agents(said: dict[str, Any]) -> None:
     assert episodes == {("before-0", "room/12"), ("before-1", "room/12")}
 
 
+class FakeNode:
+    """As much of an rclpy node as is used; `spin` gives its subscription two messages, and then is interrupted."""
+
+    def create_subscription(self, kind: Any, topic: str, heard: Callable[[Any], None], depth: int) -> None:
+        self.heard = heard
+
+    def create_timer(self, period_s: float, called: Callable[[], None]) -> None:
+        self.called = called
+
+    def spin(self, node: FakeNode) -> None:
+        assert node is self
+        for sec, done, result in ((10, 0.5, ""), (11, 1.0, "delivered")):
+            stamp = SimpleNamespace(sec=sec, nanosec=0)
+            self.heard(SimpleNamespace(header=SimpleNamespace(stamp=stamp), order="4", done=done, result=result))
+            self.called()
+
+
+def drive_node(said: dict[str, Any]) -> None:
+    frames = said["publisher"].frames
+    assert next((header.agent, header.episode) for frame in frames for header in frame.episodes) == ("robot_7", "4")
+    assert [end.outcome for frame in frames for end in frame.ends] == ["success"]
+
+
 def drive_stress(said: dict[str, Any]) -> None:
     said["episode"].step(progress=0.5)
     assert said["episode"].header.stress == 0.6
@@ -88,7 +116,7 @@ def drive_stress(said: dict[str, Any]) -> None:
 DRIVERS = [
     drive_gymnasium, drive_vector, drive_latch, drive_habitat, drive_habitat_vector,
     drive_habitat_vector, drive_simulator, drive_agents,
-    drive_habitat,    drive_stress,
+    drive_habitat, drive_stress, drive_node,
 ]  # fmt: skip
 
 
@@ -105,7 +133,12 @@ def test_there_is_a_driver_for_each_example() -> None:
 
 
 @pytest.mark.parametrize(("example", "drive"), list(zip(EXAMPLES, DRIVERS)))
-def test_an_example_of_the_readme_runs(example: str, drive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_of_the_readme_runs(
+    example: str, drive: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("robots.toml").write_text(ROBOTS)
+    node = FakeNode()
     monkeypatch.setitem(sys.modules, "habitat_sim", fake_habitat_sim())
     publisher = springback.MemoryPublisher()
     monkeypatch.setattr(springback, "KafkaPublisher", lambda broker: publisher)
@@ -115,6 +148,7 @@ def test_an_example_of_the_readme_runs(example: str, drive: Any, monkeypatch: py
         "hooks": springback.SignalHooks(progress=lambda step: (step.step + 1) / 100.0),
         "configs": [SimpleNamespace()] * 2, "make_gym_from_config": lambda config: FakeRLEnv(traces),
         "simulator": StrictSimulator([(0.0, 0.0, 0.0)] * 2), "goal": [1.0, 0.0, -3.0],
+        "node": node, "rclpy": node, "Report": None,
         "first": ("stop", "move_forward", "turn_left", "turn_right").index(traces[0][0]["action"]),
     }  # fmt: skip
     if "emitter =" not in example:
