@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from weakref import WeakValueDictionary
 
+from springback.producers.contract.frame import MAX_IDENTIFIER
+
 MOST_REMEMBERED = 100_000
 """Ids of episodes that are remembered, to notice one that comes again."""
 
@@ -18,7 +20,6 @@ class SessionNames:
 
     >>> names = SessionNames()
     >>> names.begun("arm", "kitchen/12", given=True)
-    False
     >>> names.unused("arm", "kitchen/12"), names.unused("arm", "kitchen/13"), names.numbered("arm")
     ('kitchen/12#1', 'kitchen/13', '1')
     """
@@ -56,31 +57,30 @@ class SessionNames:
     def unused(self, agent: str, wanted: str) -> str:
         """The wanted id, or `wanted#N` where the agent has had it: N is the number of episodes that it has begun.
 
-        Once `MOST_REMEMBERED` ids are known, every one gets a number.
+        Once `MOST_REMEMBERED` ids are known, every one gets a number. One that would be too long loses its beginning.
         """
-        if len(self._used) < MOST_REMEMBERED and not self._known(agent, wanted):
+        if len(self._used) < MOST_REMEMBERED and not self.known(agent, wanted):
             return wanted
         number = self._counts.get(agent, 0)
-        while self._known(agent, f"{wanted}#{number}"):
+        while self.known(agent, name := f"{wanted}#{number}"[-MAX_IDENTIFIER:]):
             number += 1
-        return f"{wanted}#{number}"
+        return name
 
-    def begun(self, agent: str, episode: str, *, given: bool) -> bool:
-        """Takes down that an episode has begun; whether the agent is known to have had one of that id.
+    def known(self, agent: str, episode: str) -> bool:
+        """Whether the agent is known to have had an episode of this id."""
+        counted = episode.isdecimal() and int(episode) < self._numbered.get(agent, 0)
+        return counted or (agent, episode) in self._used
+
+    def begun(self, agent: str, episode: str, *, given: bool) -> None:
+        """Takes down that an episode has begun.
 
         Args:
             agent: the agent's id.
             episode: the episode's id.
             given: whether the caller chose the id; one of `numbered` need not be remembered.
         """
-        again = self._known(agent, episode)
         if given and len(self._used) < MOST_REMEMBERED:
             self._used.add((agent, episode))
         if not given:
             self._numbered[agent] = int(episode) + 1
         self._counts[agent] = max(self._counts.get(agent, 0) + 1, self._numbered.get(agent, 0))
-        return again
-
-    def _known(self, agent: str, episode: str) -> bool:
-        counted = episode.isdecimal() and int(episode) < self._numbered.get(agent, 0)
-        return counted or (agent, episode) in self._used

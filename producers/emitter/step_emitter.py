@@ -218,7 +218,8 @@ class StepEmitter:
             agent: id of the agent, the producer's by default.
             family: the task family.
             episode: id of the episode, its own within agent and session; by default the episodes of an agent are
-                numbered from 0.
+                numbered from 0. One that the agent has had in this session gets a number behind it, `12#1`, since its
+                steps would pass for repetitions, and the id stands as its `task` unless that is given.
             **traits: the other fields of `EpisodeHeader`, such as `task`, `method`, `reference` or `stress`.
 
         Raises:
@@ -234,22 +235,26 @@ class StepEmitter:
             self._check_open()
             if episode is None:
                 header = msgspec.structs.replace(header, episode=self._names.numbered(header.agent))
-            key = header.agent, header.episode
+            wanted, key = header.episode, (header.agent, header.episode)
             if key in self._open_ids:
                 message = (
                     f"episode {header.episode} of {header.agent} is open already: end it first, or give this one an id "
                     "of its own (none: it is numbered), or its agent"
                 )
                 raise EmitterStateError(message)
-            again = self._names.begun(*key, given=episode is not None)
+            again = self._names.known(*key)
+            if again:
+                header = _again(header, self._names.unused(*key))
+                key = header.agent, header.episode
+            self._names.begun(*key, given=episode is not None)
             told, self._told_again = self._told_again, self._told_again or again
             handle = EpisodeHandle(self, header)
             self._open.add(handle)
             self._open_ids.add(key)
         if again and not told:
             log.warning(
-                "episode %s of %s has been in this session before: its steps will pass for repetitions of those; give "
-                "each run an id of its own, and say in `task` what they have in common (said once)", *reversed(key),
+                "episode %s of %s has been in this session before, and is called %s; give each run an id of its own, "
+                "and say in `task` what they have in common (said once)", wanted, *key,
             )  # fmt: skip
         return handle
 
@@ -402,6 +407,11 @@ def new_session() -> str:
     """An id for this start of the process: the time, UTC, and eight random hex digits."""
     # The processes of a trainer start in the same second: four digits would be the same in one of some hundred runs.
     return f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(4)}"
+
+
+def _again(header: EpisodeHeader, episode: str) -> EpisodeHeader:
+    """The header of another run of an episode, under an id of its own: what the two have in common is the task."""
+    return msgspec.structs.replace(header, episode=episode, task=header.task or header.episode)
 
 
 def batches_together(

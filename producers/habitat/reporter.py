@@ -169,7 +169,7 @@ class HabitatReporter:
             goals=self._goals,
         )
         task = task_id(start.scene, start.episode, start.dataset)
-        episode = shortened(self._emitter.unused_episode(self._agent, task))
+        episode = self._emitter.unused_episode(self._agent, task)
         known = {"task": task, "episode": episode, "instruction": start.instruction}
         fields = {**known, **self._traits, **traits, **self._next_traits}
         self._next_traits = {}

@@ -33,7 +33,7 @@ def test_an_episode_that_is_open_cannot_begin_again(emitter: StepEmitter) -> Non
     emitter.begin_episode("robot-8", episode="12", family="f")  # another agent's is another episode
     first.step(progress=1.0)
     first.end("success")
-    emitter.begin_episode(episode="12", family="f")
+    assert emitter.begin_episode(episode="12", family="f").header.episode == "12#1"
 
 
 def test_an_episode_that_ended_among_others_may_begin_again(emitter: StepEmitter) -> None:
@@ -55,13 +55,33 @@ def test_episodes_without_an_id_are_numbered_by_agent_and_pass_over_numbers_that
     assert emitter.begin_episode("b", family="f").header.episode == "0"
 
 
-def test_an_id_that_comes_again_is_said_once(emitter: StepEmitter, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_id_that_comes_again_gets_a_number_which_is_said_once(
+    emitter: StepEmitter, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = []
     with caplog.at_level(logging.WARNING):
-        for _ in range(3):
-            emitter.begin_episode(episode="lap", family="f").end("success")
-    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
-        "episode lap of robot-7 has been in this session before"
+        for task in (None, None, "round"):
+            handle = emitter.begin_episode(episode="lap", family="f", task=task)
+            headers.append((handle.header.episode, handle.header.task))
+            handle.end("success")
+    assert headers == [("lap", None), ("lap#1", "lap"), ("lap#2", "round")]
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "episode lap of robot-7 has been in this session before, and is called lap#1"
     ]
+
+
+def test_an_id_as_long_as_one_may_be_keeps_its_end_when_it_comes_again(emitter: StepEmitter) -> None:
+    ids = []
+    for _ in range(3):
+        handle = emitter.begin_episode(episode="x" * 255 + "7", family="f")
+        ids.append(handle.header.episode)
+        handle.end("success")
+    assert ids == ["x" * 255 + "7", "x" * 253 + "7#1", "x" * 253 + "7#2"]
+
+
+def test_a_number_that_the_emitter_has_given_is_not_another_s(emitter: StepEmitter) -> None:
+    emitter.begin_episode(family="f").end("success")
+    assert emitter.begin_episode(episode="0", family="f").header.episode == "0#1"
 
 
 def test_what_is_not_remembered_gets_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
