@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from springback.producers.habitat.metrics import DEFAULT_READING, HabitatReading, TaskReading, read_metrics
-from springback.producers.habitat.proxy import NOTE_KEY, DisturbanceNote, HabitatProxy, Note, described, own_action
+from springback.producers.habitat.proxy import NOTE_KEY, DisturbanceNote, HabitatProxy, Note, described
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter
 from springback.producers.habitat.signals import ActionWord, Pose, action_word
 from springback.producers.habitat.world import clearance_m, core_env, pose_of, way_to
@@ -67,7 +67,7 @@ class SightTaken:
         self._before = pose_of(core.sim, agent_id)
         self._began_s = float(core.sim.get_world_time()) if timed else None
 
-    def after(self, word: ActionWord) -> Sight:
+    def after(self) -> Sight:
         """What is known once the action has been taken."""
         sim = self._core.sim
         pose = pose_of(sim, self._agent_id)
@@ -76,7 +76,7 @@ class SightTaken:
             pose=pose,
             before=self._before,
             clearance_m=clearance_m(sim, pose.position, self._reading.clearance_m),
-            collided=_collided(sim, word),
+            collided=_collided(sim),
             passed_s=None if self._began_s is None else float(sim.get_world_time()) - self._began_s,
             limited=limited(self._core),
         )
@@ -163,10 +163,9 @@ class InstrumentedEnv(HabitatProxy):
     def step(self, action: Any, **kwargs: Any) -> Any:
         """Takes a step; its info says what the simulator knows of it."""
         core = core_env(self._watched)
-        word = word_of(own_action(action, self._agent_id), core, self._reading)
         look = SightTaken(core, self._reading, self._agent_id, timed=True)
         result = self._watched.step(action, **kwargs)
-        sight, self._start = replace(look.after(word), start=self._start), None
+        sight, self._start = replace(look.after(), start=self._start), None
         note = result[-1].get(NOTE_KEY)
         said = note if isinstance(note, Mapping) else {}
         return (*result[:-1], {**result[-1], NOTE_KEY: Note({**said, "sight": sight})})
@@ -194,13 +193,10 @@ def instrumented(env: Any, *, reading: HabitatReading = DEFAULT_READING, agent_i
     return InstrumentedEnv(env, reading, agent_id)
 
 
-def _collided(sim: Any, word: ActionWord) -> bool | None:
-    """Whether habitat-lab's simulator ran against something; PointNav's own measures do not tell.
-
-    A stop takes no step of the simulator, which may then still tell of the one before.
-    """
+def _collided(sim: Any) -> bool | None:
+    """Whether habitat-lab's simulator ran against something; PointNav's own measures do not tell."""
     said = getattr(sim, "previous_step_collided", None)
-    return None if said is None else bool(said) and word.mode != "stop"
+    return None if said is None else bool(said)
 
 
 def _names_of(task: Any) -> Callable[[int], str | None]:

@@ -132,7 +132,7 @@ class WatchedHabitatEnv(WatchedEnv):
         look = SightTaken(env, reporter.reading, number, timed=reporter.reading.simulated_time)
         observations = env.step(action, **kwargs)
         note = env.perturbation_note() if hasattr(env, "perturbation_note") else {}
-        found, sight = read_metrics(env.get_metrics(), reporter.reading), look.after(word)
+        found, sight = read_metrics(env.get_metrics(), reporter.reading), look.after()
         report_step(reporter, start, found, word, note_of({NOTE_KEY: note}, number), sight)
         if env.episode_over:
             reporter.end(sight.limited)
@@ -178,7 +178,7 @@ class WatchedGymEnv(WatchedEnv):
         if look is None:
             sight = Sight(number, pose_by_sensors(own_observations(result[0], number)))
         else:
-            sight = look.after(word)
+            sight = look.after()
         report_step(reporter, start, read_metrics(info, reading), word, note_of(info, number), sight)
         truncated = len(result) == 5 and bool(result[3]) and not result[2]
         if result[2] or truncated:
