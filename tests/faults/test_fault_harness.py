@@ -1,0 +1,63 @@
+"""The fault harness in short, both baseline modes on a real Kafka; and that its faults do what they say."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.faults.fault_kinds import FAULT_KINDS, KIND_NAMES, kinds_of
+from tests.faults.fault_run import BaselineMode
+from tests.faults.worker_process import shift_clock, write_offset
+from tests.house import ROOT
+
+RUN_S = 600
+SHORT: dict[BaselineMode, str] = {
+    "frozen": "broker_killed,producer_killed,worker_stopped",
+    "live": "one_of_three_killed,wire_shaken,exporter_killed",
+}
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(RUN_S + 60)
+@pytest.mark.parametrize("mode", SHORT)
+def test_faults_lose_double_and_change_nothing(mode: BaselineMode, kafka_process: object, tmp_path: Path) -> None:
+    del kafka_process  # only for its skip where there is no Kafka; the harness has one of its own
+    command = [
+        *(sys.executable, "-m", "tests.faults", "--modes", mode, "--kinds", SHORT[mode]),
+        *("--episodes", "150", "--folder", str(tmp_path)),
+    ]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_S, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--kinds", "earthquake"], ["--modes", "melted"], ["--kinds", ""], ["--broker", "rabbit"]]
+)
+def test_a_choice_that_there_is_not_is_told(arguments: list[str]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.faults", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert arguments[1] in run.stderr
+
+
+def test_kinds_have_names_of_their_own_and_are_found_by_them() -> None:
+    assert len(set(KIND_NAMES)) == len(FAULT_KINDS)
+    assert [kind.name for kind in kinds_of(("broker_killed", "worker_killed"))] == ["worker_killed", "broker_killed"]
+
+
+def test_a_clock_goes_on_from_where_it_is_set_and_can_be_set_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    clock = tmp_path / "clock"
+    write_offset(clock, 0.0)
+    shift_clock(clock)
+    assert time.time() == 1000.0
+    write_offset(clock, -3600.0)
+    assert time.time() == -2600.0
+    write_offset(clock, 0.0)
+    assert time.time() == 1000.0
