@@ -71,7 +71,7 @@ def test_collisions_are_those_of_the_simulator(
     assert 1 < sum(hits) < 25  # the wall is some 4 m away
     told = rows(publisher, emitter)
     assert [row["violation"] for row in told] == [float(hit) for hit in hits]
-    assert all(row["retries"] == 1.0 for row, hit in zip(told, hits, strict=True) if hit)
+    assert all(row["retries"] == 1.0 for row, hit in zip(told, hits) if hit)
 
 
 def test_a_moved_goal_is_measured_where_it_is(habitat: Habitat) -> None:
@@ -123,7 +123,7 @@ def test_a_step_is_told_as_the_state_says_it(
         assert np.allclose(pose.rotation, turned, atol=1e-6) or np.allclose(
             pose.rotation, np.negative(turned), atol=1e-6
         )
-    ways = [float(np.linalg.norm(after - before)) for before, after in zip(places, places[1:], strict=False)]
+    ways = [float(np.linalg.norm(after - before)) for before, after in zip(places, places[1:])]
     assert [row["travel"] for row in rows(publisher, emitter)] == pytest.approx(ways, abs=1e-5)
 
 

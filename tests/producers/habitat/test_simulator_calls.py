@@ -68,7 +68,7 @@ def test_a_step_of_habitat_lab(in_vector: bool, emitter: StepEmitter) -> None:
             found.append(last)
     # Beside what its own measures ask: two poses and the clearance, and in a vector's process the clock.
     more = {"get_state": 2, "distance_to_closest_obstacle": 1, **(TIMED if in_vector else {})}
-    assert [ours - own for ours, own in zip(found[1:3], found[4:], strict=True)] == [more] * 2
+    assert [ours - own for ours, own in zip(found[1:3], found[4:])] == [more] * 2
 
 
 @pytest.mark.usefixtures("habitat_sim")
