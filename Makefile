@@ -80,6 +80,8 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet .src/springback/*.py $(addprefix producers/,$(ROOMS_OF_AGENTS)) \
+		$(addprefix tests/producers/,$(ROOMS_OF_AGENTS))
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
