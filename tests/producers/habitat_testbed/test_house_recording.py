@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from springback.producers.habitat_testbed.house_play import KINDS, record_house
+from springback.producers.habitat_testbed.house_play import BETWEEN_EPISODES_S, KINDS, record_house
+from springback.producers.recordings.step_frames import read_frames
 from springback.stream_processors.offline.evaluation import evaluate
 
 
@@ -23,3 +25,9 @@ def test_a_recording_holds_twins_that_are_found_and_cost_more_where_they_are_dis
     assert sum(summary.steps for summary in hard.values()) > 1.1 * sum(summary.steps for summary in clean.values())
     assert {summary.traits.perturbation_name for summary in hard.values()} == set(KINDS)
     assert {summary.traits.method for summary in hard.values()} == {"greedy-geodesic"}
+    frames = [recorded.frame for recorded in read_frames([path]) if recorded.frame.n_steps]
+    times = [np.asarray(frame.steps["time_s"]) for frame in frames]
+    ended = [bool(frame.ends) for frame in frames]
+    between = [after[0] - before[-1] for before, after, over in zip(times, times[1:], ended) if over]
+    assert len(between) == 11
+    assert min(between) >= BETWEEN_EPISODES_S
