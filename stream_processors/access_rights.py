@@ -33,8 +33,8 @@ EVERY_PART: Final = "all"
 
 _READINGS = (topics.WINDOWS, topics.SUMMARIES, topics.STATUS, topics.FAMILIES, topics.DEAD_LETTER)
 _WORKER_WRITES = (
-    topics.DEAD_LETTER, topics.CONTRIBUTIONS, topics.BASELINES, topics.WINDOWS, topics.SUMMARIES, topics.FAMILIES,
-    topics.STATUS, topics.GUIDANCE,
+    topics.DEAD_LETTER, topics.CONTRIBUTIONS, topics.BASELINES, topics.SWITCHES, topics.WINDOWS, topics.SUMMARIES,
+    topics.FAMILIES, topics.STATUS, topics.GUIDANCE,
 )  # fmt: skip
 
 

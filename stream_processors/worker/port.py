@@ -15,6 +15,7 @@ from faust.exceptions import ProducerSendError
 from faust.tables.table import Table
 from faust.types import TP
 
+from springback.producers.broker_fault import access_fault
 from springback.stream_processors.errors import StateWriteError, TransientBrokerError
 from springback.stream_processors.exact.port import Output
 from springback.stream_processors.exact.state import read_key
@@ -194,7 +195,8 @@ class FaustPort:
             for acknowledgement in sent:
                 await acknowledgement
         except (KafkaError, ProducerSendError, TimeoutError) as error:
-            message = f"the broker has not taken {len(outputs)} outputs: {error!r}"
+            refusal = access_fault(error) or access_fault(error.__cause__)
+            message = f"the broker has not taken {len(outputs)} outputs: {refusal or repr(error)}"
             raise TransientBrokerError(message) from error
 
     async def written(self) -> None:

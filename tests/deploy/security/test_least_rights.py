@@ -19,6 +19,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
 from kafka.admin import KafkaAdminClient  # type: ignore[import-untyped]
 
 from springback.deploy.cli import main
+from springback.deploy.demo.pipeline import EXTERNAL_PREFIX
 from springback.stream_processors import topics
 from springback.stream_processors.access_rights import PARTS, rights_of, rights_table
 from springback.stream_processors.service.kafka_connection import KafkaConnection
@@ -115,6 +116,17 @@ def test_the_whole_pipeline_works_with_a_user_for_each_part(
             assert "AuthorizationFailed" not in part.log, (name, part.log)
 
 
+@pytest.mark.kafka
+def test_the_demo_works_with_the_documented_grants(secure_kafka: SecureKafka, tmp_path: Path) -> None:
+    grant(secure_kafka, printed(EXTERNAL_PREFIX, "all=User:all"))
+    kafka = secure_kafka.by_login("all")
+    with Parts(tmp_path, EXTERNAL_PREFIX) as parts:
+        options = ["--broker", kafka.bootstrap, "--episodes", "1", "--pace", "960"]
+        demo = parts.start("demo", kafka, "demo", *options)
+        assert demo.wait_for_end() == 0, demo.log
+        assert "BabyAI agents: the same tasks at every stress" in demo.log
+
+
 def answered(address: str, body: bytes | None = None) -> str:
     request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
     try:
@@ -172,6 +184,21 @@ def test_a_part_is_refused_what_it_was_not_granted(secure_kafka: SecureKafka, pr
         assert await refused(create(kafka, f"{prefix}another"))
 
     asyncio.run(scenario())
+
+
+def test_every_topic_is_written_and_somebody_may_look_at_it() -> None:
+    for judged in (False, True):
+        settings = WorkerSettings(judged=judged)
+        rights = [right for part in PARTS for right in rights_of(part, settings)]
+        written = {right.name for right in rights if right.operation == "Write"}
+        assert {spec.name for spec in TOPICS} <= written
+
+
+def test_wrong_principals_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in ("worker", "worker=w1", "wroker=User:w1"):
+        assert main(["topics", "--acls", "--principal", wrong]) == 2
+        assert "is not PART=PRINCIPAL" in capsys.readouterr().err.replace("\n", " ").replace("│", "")
+    assert main(["topics", "--principal", "worker=User:w1"]) == 2
 
 
 def test_the_readme_has_the_table() -> None:
