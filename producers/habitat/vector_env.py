@@ -62,7 +62,7 @@ class WatchedVectorEnv(HabitatProxy):
         agent_id: which of an environment's agents is reported.
     """
 
-    _own = frozenset({"_watched", "_slots", "_paused", "_name_of", "_agent_id"})
+    _own = frozenset({"_watched", "_slots", "_paused", "_name_of", "_agent_id", "_told"})
     _slots: list[_Slot]
     _paused: list[tuple[int, _Slot]]
     _name_of: Callable[[int], str | None] | None
@@ -77,6 +77,7 @@ class WatchedVectorEnv(HabitatProxy):
     ) -> None:
         super().__init__(watched)
         self._agent_id = agent_id
+        self._told = False
         self._slots = [_Slot(reporter) for reporter in reporters]
         self._paused = []
         names = action_names or _navigation_names(watched)
@@ -217,7 +218,14 @@ class WatchedVectorEnv(HabitatProxy):
         start, slot.start = slot.start, None
         if start is not None and sight.start is not None:
             start = sight.start
-        report_step(slot.reporter, start, read_metrics(info, slot.reporter.reading), slot.word, note, sight)
+        found = read_metrics(info, slot.reporter.reading)
+        if note.sight is None and found.collided is None and found.collisions is None and not self._told:
+            self._told = True
+            log.warning(
+                "nothing tells of collisions in this VectorEnv, so none are reported: its environments neither measure "
+                "them nor are they instrumented; make them with springback.instrumented(…), or measure `collisions`"
+            )
+        report_step(slot.reporter, start, found, slot.word, note, sight)
         if over:
             slot.reporter.end(True if truncated else sight.limited)
         slot.see(observation)

@@ -76,10 +76,16 @@ def test_collisions_travel_and_clearance_are_known_to_the_last_step() -> None:
     assert end.navigation.path == pytest.approx(3.9)
 
 
-def test_without_it_they_are_not() -> None:
+def test_without_it_they_are_not_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     rows = [row for _, row in rows_of(played(StrictVectorEnv([blind()]), BEYOND))]
     assert {row["violation"] for row in rows} == {0.0}
     assert all(math.isnan(row.get("travel", math.nan)) for row in rows)
+    [said] = caplog.messages
+    assert said.startswith("nothing tells of collisions in this VectorEnv")
+    assert "springback.instrumented" in said
+    caplog.clear()
+    played(StrictVectorEnv([instrumented(blind())]), BEYOND)
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize(
