@@ -9,6 +9,7 @@
 #   make test-oldest                 the tests of the base install, on the oldest Python that it runs on
 #   make check                       lint, format, types, import order
 #   make bench                       steps per second through one worker
+#   make fuzz                        100,000 odd frames at the decoder and the core, and as many at a live worker
 #   make faults                      faults of every kind on a real Kafka, and whether anything was lost or doubled
 #   make venv | make clean           set up only | remove what was set up and built
 
@@ -38,10 +39,10 @@ ROOMS_OF_AGENTS := contract emitter environments habitat habitat_testbed mapping
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-oldest check bench faults clean java java-if-possible monitoring-if-possible sources-if-possible
+.PHONY: help venv demo test test-oldest check bench fuzz faults clean java java-if-possible monitoring-if-possible sources-if-possible
 
 help:
-	@sed -n '4,11s/^# *//p' Makefile
+	@sed -n '4,14s/^# *//p' Makefile
 
 venv: $(INSTALLED)
 
@@ -82,6 +83,10 @@ check: $(INSTALLED)
 	$(BIN)/lint-imports
 	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet .src/springback/*.py $(addprefix producers/,$(ROOMS_OF_AGENTS)) \
 		$(addprefix tests/producers/,$(ROOMS_OF_AGENTS))
+
+fuzz: $(INSTALLED)
+	$(BIN)/python -m tests.fuzz $(ARGS)
+	SPRINGBACK_FUZZ_FRAMES=100000 $(BIN)/python -m pytest -n 0 tests/stream_processors/worker/test_worker_under_odd_frames.py
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks $(ARGS)

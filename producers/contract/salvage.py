@@ -38,8 +38,10 @@ from springback.producers.errors import UnreadableFrameError
 T = TypeVar("T")
 
 MAX_FRAME_ROWS = 100_000
-MAX_FRAME_EPISODES = 4096
+MAX_FRAME_EPISODES = 2048
 """Headers in a frame, and ends in one: each costs a reader far more than a row does (ours)."""
+MOST_SHOWN = 1000
+"""Faults of a frame of which it is kept what arrived: to show 300,000 bad cells takes seconds."""
 UNUSABLE_HEADER = EpisodeHeader(agent="", episode="", family="")
 _MAGNITUDE: Any = NonNegative
 _NOT_FINITE = {"NaN", "Infinity", "-Infinity"}
@@ -253,8 +255,11 @@ def _read_cells(
         try:
             column.append(read(spec, cell))
         except _CellError as error:
-            detail = f"{spec.name}: got {shown(cell)!r}, expected {error.expected}"
-            faults.append(PartFault("steps", row, error.reason, detail, {spec.name: shown(cell)}, spec.name))
+            detail, values = f"{spec.name}: expected {error.expected}", {}
+            if len(faults) < MOST_SHOWN:
+                detail = f"{spec.name}: got {shown(cell)!r}, expected {error.expected}"
+                values = {spec.name: shown(cell)}
+            faults.append(PartFault("steps", row, error.reason, detail, values, spec.name))
             column.append(placeholder)
     return column
 

@@ -29,16 +29,16 @@ class BoundsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         text_bytes: ids and names of one producer's agents and of their open episodes, in bytes of UTF-8.
         producers: how many times as much all producers together may have that share a bucket of the state.
         crowded_idle_s: silence after which agents without open episodes are forgotten where room is wanted, in seconds.
-        state_bytes: the size of a bucket's state, encoded, from which on it is made smaller. A record of the changelog
-            takes twice as much.
+        state_bytes: the size of a bucket's state, encoded and not compressed, from which on it is made smaller. A
+            record of the changelog takes 16 MiB, compressed.
     """
 
     agents: int = 4096
     episodes: int = 4096
     text_bytes: int = 1024 * 1024
-    producers: int = 4
+    producers: int = 2
     crowded_idle_s: float = 600.0
-    state_bytes: int = 8 * 1024 * 1024
+    state_bytes: int = 12 * 1024 * 1024
 
     def __post_init__(self) -> None:
         """Checks the ranges."""
@@ -102,7 +102,7 @@ class Room:
         """
         if self._config is None:
             return True
-        own, text = agents_use([agent]).text, _episode_text(_key_of(header, agent.session), header.traits())
+        own, text = agents_use([agent]).text, _header_text(header, agent.session)
         if not self._has(state, agent.producer, (1, 1, own + text), frame, now_s):
             return False
         self._add(state, agent.producer, 0, -1, -text)
@@ -123,8 +123,7 @@ class Room:
         """
         if self._config is None:
             return True
-        text = _episode_text(_key_of(header, session), header.traits())
-        return self._has(state, producer, (0, 1, text), frame, now_s)
+        return self._has(state, producer, (0, 1, _header_text(header, session)), frame, now_s)
 
     def has_for_session(self, state: TrackerState, agent: TrackedAgent, session: str, frame: int, now_s: float) -> bool:
         """Whether the id of another session of the agent fits. If so, it is counted."""
@@ -230,33 +229,38 @@ def fit(state: TrackerState, encode: Callable[[TrackerState], bytes], config: Bo
     data = encode(state)
     if len(data) <= config.state_bytes:
         return data, False
+    anything = False
     for shed in _sheddings(state, config):
-        shed(len(data))
-        data = encode(state)
-        if len(data) <= _AFTER_SHEDDING * config.state_bytes:
-            break
-    return data, True
+        if shed(len(data)):
+            anything, data = True, encode(state)
+            if len(data) <= _AFTER_SHEDDING * config.state_bytes:
+                break
+    return data, anything
 
 
-def _sheddings(state: TrackerState, config: BoundsConfig) -> Iterator[Callable[[int], None]]:
+def _sheddings(state: TrackerState, config: BoundsConfig) -> Iterator[Callable[[int], int]]:
+    """What can be let go, the least missed first: given the size of the state each says whether anything went."""
     now_s = max((agent.seen_s for agent in state.agents.values()), default=0.0)
 
-    def idle(_: int) -> None:
-        forget_idle(state, now_s - config.crowded_idle_s)
+    def idle(_: int) -> int:
+        return forget_idle(state, now_s - config.crowded_idle_s)
 
-    def silent(_: int) -> None:
-        for agent in state.agents.values():
+    def silent(_: int) -> int:
+        held = [agent for agent in state.agents.values() if agent.silent]
+        for agent in held:
             agent.silent.clear()
+        return len(held)
 
-    def lessons(size: int) -> None:
+    def lessons(size: int) -> int:
         learning = [e for agent in state.agents.values() for e in agent.open.values() if e.learning is not None]
         sizes = [(_learning_bytes(episode), number) for number, episode in enumerate(learning)]
         excess = size - _AFTER_SHEDDING * config.state_bytes
         for freed, number in sorted(sizes, reverse=True):
             if excess <= 0:
-                return
+                break
             learning[number].learning = None
             excess -= freed
+        return len(learning)
 
     yield idle
     for most in _REMEMBERED:
@@ -265,21 +269,19 @@ def _sheddings(state: TrackerState, config: BoundsConfig) -> Iterator[Callable[[
     yield lessons
 
 
-def _remembering(state: TrackerState, most: int) -> Callable[[int], None]:
-    def forget(_: int) -> None:
-        for agent in state.agents.values():
-            for mark in list(agent.ended)[: max(0, len(agent.ended) - most)]:
+def _remembering(state: TrackerState, most: int) -> Callable[[int], int]:
+    def forget(_: int) -> int:
+        held = [agent for agent in state.agents.values() if len(agent.ended) > most]
+        for agent in held:
+            for mark in list(agent.ended)[: len(agent.ended) - most]:
                 del agent.ended[mark]
+        return len(held)
 
     return forget
 
 
 def _learning_bytes(episode: OpenEpisode) -> int:
     return len(msgspec.msgpack.encode(episode.learning))
-
-
-def _key_of(header: EpisodeHeader, session: str) -> EpisodeKey:
-    return EpisodeKey(header.agent, session, header.episode)
 
 
 def _episode_text(key: EpisodeKey, traits: EpisodeTraits) -> int:
@@ -298,5 +300,12 @@ def _episode_text(key: EpisodeKey, traits: EpisodeTraits) -> int:
     return _size(texts)
 
 
+def _header_text(header: EpisodeHeader, session: str) -> int:
+    """What `_episode_text` says of the episode once it is open."""
+    task = header.task or header.episode
+    names = (header.agent, session, header.episode, header.family, task, header.method, header.version)
+    return _size((*names, header.perturbation, header.perturbation_name, header.attack))
+
+
 def _size(texts: Iterable[str]) -> int:
-    return sum(len(text.encode("utf-8", "replace")) for text in texts)
+    return len("".join(texts).encode("utf-8", "replace"))

@@ -1,6 +1,5 @@
 """The work and the outputs of one frame are bounded, whatever it holds; what of it can be used is taken in."""
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -12,24 +11,12 @@ from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.stages.dead_letters import MOST_FAULTS
 from springback.stream_processors.stages.track_steps import TrackSteps
 from springback.stream_processors.topics import DEAD_LETTER, LARGEST_RECORD_BYTES
+from tests.stream_processors.costly_frames import costly_frames, episode, frame, rows
 from tests.stream_processors.frame_builders import START_S, nominal_baseline, nothing_learned, ready
 
 CONFIG = ResilienceConfig()
 OF_AN_EPISODE = 4
 """Outputs that one header can give rise to: it begins, it ends, its agent's status, steps that are not used."""
-
-
-def episode(number: int = 0, **fields: Any) -> dict[str, Any]:
-    return {"agent": f"robot-{number}", "episode": "1", "family": "navigation"} | fields
-
-
-def frame(episodes: list[Any], steps: dict[str, Any], ends: list[Any] | None = None) -> bytes:
-    parts = {"schema_version": 1, "producer": "p", "session": "s", "episodes": episodes, "steps": steps}
-    return json.dumps(parts | {"ends": ends or []}).encode()
-
-
-def rows(count: int, **columns: list[Any]) -> dict[str, Any]:
-    return {"episode": [0] * count, "step": list(range(count)), "progress": [0.5] * count} | columns
 
 
 def taken_in(data: bytes, *, learned: bool = False) -> tuple[TrackSteps, Any, list[Output]]:
@@ -43,28 +30,7 @@ def dead(outputs: list[Output]) -> Counter[str]:
     return Counter(dict(each.headers)["reason"].decode() for each in outputs if each.topic == DEAD_LETTER)
 
 
-MANY = MAX_FRAME_EPISODES
-COSTLY: dict[str, bytes] = {
-    "rows out of range": frame([episode()], rows(MAX_FRAME_ROWS, progress=[2] * MAX_FRAME_ROWS)),
-    "cells of the wrong type": frame([episode()], rows(MAX_FRAME_ROWS, progress=["x"] * MAX_FRAME_ROWS)),
-    "rows of no episode": frame([], rows(MAX_FRAME_ROWS)),
-    "agents": frame([episode(i) for i in range(MANY)], rows(MANY, episode=list(range(MANY)), step=[0] * MANY)),
-    "episodes of one agent": frame(
-        [episode(episode=str(i)) for i in range(MANY)], rows(MANY, episode=list(range(MANY)), step=[0] * MANY)
-    ),
-    "faulty headers": frame([episode(agent="")] * MANY, {}),
-    "faulty ends": frame([episode()], {}, [{"episode": 0, "outcome": "won"}] * MANY),
-    "first steps that are faulty": frame(
-        [episode(i) for i in range(MANY)],
-        rows(MANY + 50_000, episode=[*range(MANY), *[0] * 50_000], step=[5] * MANY + [0] * 50_000,
-             progress=[0.5] * MANY + [2.0] * 50_000),
-    ),
-    "modes": frame([episode()], rows(60_000, mode=[f"mode {i}" for i in range(60_000)])),
-    "modes of a reference": frame(
-        [episode(reference=True)],
-        rows(20_000, step=list(range(0, 40_000, 2)), mode=[f"mode {i}" for i in range(20_000)]),
-    ),
-}  # fmt: skip
+COSTLY = costly_frames(MAX_FRAME_ROWS)
 
 
 @pytest.mark.parametrize("data", COSTLY.values(), ids=COSTLY)
