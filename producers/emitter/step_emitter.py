@@ -210,7 +210,13 @@ class StepEmitter:
         atexit.register(self.close, EXIT_TIMEOUT_S)
 
     def begin_episode(
-        self, agent: str | None = None, *, family: str, episode: str | None = None, **traits: Any
+        self,
+        agent: str | None = None,
+        *,
+        family: str,
+        episode: str | None = None,
+        may_repeat: bool = False,
+        **traits: Any,
     ) -> EpisodeHandle:
         """Begins an episode.
 
@@ -220,12 +226,14 @@ class StepEmitter:
             episode: id of the episode, its own within agent and session; by default the episodes of an agent are
                 numbered from 0. One that the agent has had in this session gets a number behind it, `12#1`, since its
                 steps would pass for repetitions, and the id stands as its `task` unless that is given.
+            may_repeat: whether the id is that of a task, which is taken again and again: then it gets its number beside
+                an episode that is open too, and nothing is logged.
             **traits: the other fields of `EpisodeHeader`, such as `task`, `method`, `reference` or `stress`.
 
         Raises:
             SignalError: a field is not known, has the wrong type or is out of range.
-            EmitterStateError: the agent has an episode of this id open, or the emitter is closed, or belongs to another
-                process.
+            EmitterStateError: the agent has an episode of this id open and it may not repeat, or the emitter is closed,
+                or belongs to another process.
         """
         name = self.producer if agent is None else agent
         fields = {"agent": name, "episode": "0" if episode is None else episode, "family": family, **traits}
@@ -236,16 +244,16 @@ class StepEmitter:
             if episode is None:
                 header = msgspec.structs.replace(header, episode=self._names.numbered(header.agent))
             wanted, key = header.episode, (header.agent, header.episode)
-            if key in self._open_ids:
+            if key in self._open_ids and not may_repeat:
                 message = (
                     f"episode {header.episode} of {header.agent} is open already: end it first, or give this one an id "
                     "of its own (none: it is numbered), or its agent"
                 )
                 raise EmitterStateError(message)
-            again = self._names.known(*key)
-            if again:
-                header = _again(header, self._names.unused(*key))
+            if episode is not None and (may_repeat or self._names.known(*key)):
+                header = _named(header, self._names.unused(*key))
                 key = header.agent, header.episode
+            again = header.episode != wanted and not may_repeat
             self._names.begun(*key, given=episode is not None)
             told, self._told_again = self._told_again, self._told_again or again
             handle = EpisodeHandle(self, header)
@@ -272,16 +280,6 @@ class StepEmitter:
         """Takes back the agents' ids that `lend_agent` has given to this borrower."""
         with self._lock:
             self._names.return_agents(borrower)
-
-    def unused_episode(self, agent: str | None, wanted: str) -> str:
-        """The wanted id of an episode, with a number behind it where the agent has had such an episode already.
-
-        Args:
-            agent: id of the agent, the producer's by default.
-            wanted: the id.
-        """
-        with self._lock:
-            return self._names.unused(self.producer if agent is None else agent, wanted)
 
     def step_together(
         self,
@@ -409,9 +407,10 @@ def new_session() -> str:
     return f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(4)}"
 
 
-def _again(header: EpisodeHeader, episode: str) -> EpisodeHeader:
-    """The header of another run of an episode, under an id of its own: what the two have in common is the task."""
-    return msgspec.structs.replace(header, episode=episode, task=header.task or header.episode)
+def _named(header: EpisodeHeader, episode: str) -> EpisodeHeader:
+    """The header under an id of its own: what it has in common with the episode of the wanted id is the task."""
+    task = header.episode if header.task is None and episode != header.episode else header.task
+    return msgspec.structs.replace(header, episode=episode, task=task)
 
 
 def batches_together(

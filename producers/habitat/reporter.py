@@ -169,13 +169,12 @@ class HabitatReporter:
             goals=self._goals,
         )
         task = task_id(start.scene, start.episode, start.dataset)
-        episode = self._emitter.unused_episode(self._agent, task)
-        known = {"task": task, "episode": episode, "instruction": start.instruction}
+        known = {"task": task, "episode": task, "instruction": start.instruction}
         fields = {**known, **self._traits, **traits, **self._next_traits}
         self._next_traits = {}
         if self._signals.fault is not None:
             fields["reference"] = False
-        self._episode = self._emitter.begin_episode(self._agent, **fields)
+        self._episode = self._emitter.begin_episode(self._agent, may_repeat=True, **fields)
         self.report.episodes += 1
         self._count_fault(None)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -68,6 +69,24 @@ def test_an_id_that_comes_again_gets_a_number_which_is_said_once(
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         "episode lap of robot-7 has been in this session before, and is called lap#1"
     ]
+
+
+def test_an_id_of_a_task_gets_its_number_beside_an_open_episode_too_and_nothing_is_said(
+    emitter: StepEmitter, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids: list[str] = []
+
+    def begin() -> None:
+        ids.append(emitter.begin_episode(episode="lap", family="f", may_repeat=True).header.episode)
+
+    with caplog.at_level(logging.WARNING):
+        threads = [threading.Thread(target=begin) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(ids) == sorted(["lap", *(f"lap#{number}" for number in range(1, 20))])
+    assert not caplog.records
 
 
 def test_an_id_as_long_as_one_may_be_keeps_its_end_when_it_comes_again(emitter: StepEmitter) -> None:

@@ -57,6 +57,20 @@ def test_vectors_and_loops_on_one_emitter_keep_their_episodes_apart(
     assert len(headers_of(publisher)) == 2 * (2 * 3 + 2)
 
 
+def test_an_id_that_the_user_gives_twice_is_numbered_too(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    envs: list[Any] = [watch(StrictEnv(), emitter, family="nav", agent="rover") for _ in range(2)]
+    for env in envs:  # both are open at once
+        env.describe_next_episode(episode="lap")
+        env.reset()
+        env.step("move_forward")
+    for env in envs:
+        env.step("stop")
+    assert emitter.flush()
+    tasks = {episode: header.task for (_, episode), header in headers_of(publisher).items()}
+    assert tasks == {"lap": "strict/room.glb/0", "lap#1": "strict/room.glb/0"}
+    assert len(rows_by_agent(publisher)["rover"]) == 4
+
+
 @pytest.mark.parametrize("one_each", [False, True])
 def test_each_agent_of_a_simulator_is_watched_by_a_loop_of_its_own(habitat: Habitat, one_each: bool) -> None:
     publishers = [MemoryPublisher(), MemoryPublisher()]
