@@ -6,9 +6,16 @@ what its successor has written.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
 
 from springback.stream_processors.exact.port import Arrival, Output, StageEvent
+from springback.stream_processors.exact.stage import ExactStage
+from springback.stream_processors.exact.state import decode_position, position_key
+
+Action = tuple[str, int, int]
 
 
 class KilledError(Exception):
@@ -51,15 +58,19 @@ class Worker:
         self.own_generation = broker.generation
         self.table = dict(broker.changelog)
         self.pending: list[tuple[bytes, bytes | None]] = []
-        self.read_next: dict[int, int] = {}
+        self.read_next = {p: max(0, self._wanted(p) - 2) for p in broker.log}  # as of a commit that is a little older
         self.kill_in: int | None = None
         self.survives = 0
         self.pause_in: int | None = None
         self.resumed = asyncio.Event()
         self.noticed = False
 
+    def _wanted(self, partition: int) -> int:
+        key = position_key(partition)
+        return decode_position(key, self.table[key]).wanted if key in self.table else 0
+
     def read(self, partition: int, most: int) -> list[Arrival]:
-        start = self.read_next.get(partition, 0)
+        start = self.read_next[partition]
         events = self.broker.log[partition][start : start + most]
         self.read_next[partition] = start + len(events)
         return [Arrival(self.own_generation, event) for event in events]
@@ -118,3 +129,88 @@ class Worker:
     def delete(self, key: bytes) -> None:
         del self.table[key]
         self.pending.append((key, None))
+
+
+def action_lists(partitions: int, most: int = 60) -> st.SearchStrategy[list[Action]]:
+    """What may happen to the workers of a stage, one thing after another."""
+    partition = st.integers(0, partitions - 1)
+    nothing = st.just(0)
+    return st.lists(
+        st.one_of(
+            st.tuples(st.just("append"), partition, st.integers(0, 3)),
+            st.tuples(st.just("read"), partition, st.integers(1, 6)),
+            st.tuples(st.just("read"), partition, st.integers(1, 6)),
+            st.tuples(st.sampled_from(["learn", "tick", "rewind", "wake"]), nothing, nothing),
+            st.tuples(st.just("kill"), st.integers(0, 7), st.integers(0, 4)),
+            st.tuples(st.just("pause"), st.integers(0, 7), st.integers(1, 6)),
+        ),
+        max_size=most,
+    )
+
+
+async def live_through(
+    broker: Broker,
+    stage_of: Callable[[Worker], ExactStage[Any]],
+    actions: Sequence[Action],
+    append: Callable[[int, int], None],
+    learn: Callable[[], None],
+) -> None:
+    """Has all of it happen, then lets a last worker read to the end.
+
+    Args:
+        broker: where the workers are.
+        stage_of: makes the stage of a worker.
+        actions: what happens.
+        append: puts a message, of a key by number, into a partition.
+        learn: changes what the stage's context is to be.
+    """
+    worker = Worker(broker)
+    stage = stage_of(worker)
+    paused: list[tuple[Worker, asyncio.Task[list[int]]]] = []
+    for action, first, second in actions:
+        broker.now += 1.5
+        if action == "append":
+            append(first, second)
+        elif action == "read":
+            await stage.process(worker.read(first, second))
+        elif action == "learn":
+            learn()
+        elif action == "tick":
+            await stage.tick()
+        elif action == "rewind":
+            worker.read_next = dict.fromkeys(broker.log, 0)
+        elif action == "wake":
+            await _wake(paused)
+        elif action == "kill":
+            worker.kill_in, worker.survives = first, second
+            try:
+                for partition in broker.log:
+                    await stage.process(worker.read(partition, 6))
+            except KilledError:
+                pass
+        elif action == "pause":
+            worker.pause_in = first
+            task = asyncio.create_task(stage.process(worker.read(second % len(broker.log), second)))
+            for _ in range(50):
+                await asyncio.sleep(0)
+            paused.append((worker, task))
+            broker.now += 20  # longer than the session timeout
+        if action in ("kill", "pause"):
+            worker = Worker(broker)
+            stage = stage_of(worker)
+    await _wake(paused)
+    worker = Worker(broker)
+    stage = stage_of(worker)
+    for _ in range(8):
+        for partition in broker.log:
+            await stage.process(worker.read(partition, 1000))
+        broker.now += 6
+        await stage.tick()
+
+
+async def _wake(paused: list[tuple[Worker, asyncio.Task[list[int]]]]) -> None:
+    for worker, task in paused:
+        worker.resumed.set()
+        await task
+        worker.noticed = True
+    paused.clear()

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from springback.stream_processors.exact.context_log import (
     ContextLog,
@@ -18,7 +17,7 @@ from springback.stream_processors.exact.contexts import HeldContext, Renewal
 from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.exact.stage import ExactStage
 from tests.examples import examples
-from tests.stream_processors.crashing_workers import Broker, KilledError, Worker
+from tests.stream_processors.crashing_workers import Action, Broker, Worker, action_lists, live_through
 from tests.stream_processors.fake_engine import CountingReducer
 
 PARTITIONS = 2
@@ -34,6 +33,9 @@ class Factor:
     def __init__(self) -> None:
         self.value = 0
         self.calls: list[tuple[bytes, int]] = []
+
+    def learn(self) -> None:
+        self.value += 1
 
     def version(self) -> int:
         return self.value
@@ -53,7 +55,7 @@ class Factor:
         ]
 
 
-def stage_of(worker: Worker, factor: Factor, batch_max: int = 500) -> ExactStage[State]:
+def stage_of(worker: Worker, factor: Factor, batch_max: int = 5) -> ExactStage[State]:
     return ExactStage(
         "test",
         worker,
@@ -91,81 +93,17 @@ def expected(broker: Broker, records: Iterable[tuple[bytes, bytes | None]]) -> s
     return outputs
 
 
-ACTIONS = st.lists(
-    st.one_of(
-        st.tuples(st.just("append"), st.integers(0, PARTITIONS - 1), st.integers(0, 3)),
-        st.tuples(st.just("read"), st.integers(0, PARTITIONS - 1), st.integers(1, 6)),
-        st.tuples(st.just("read"), st.integers(0, PARTITIONS - 1), st.integers(1, 6)),
-        st.tuples(st.sampled_from(["learn", "tick", "rewind"]), st.just(0), st.just(0)),
-        st.tuples(st.just("kill"), st.integers(0, 7), st.integers(0, 4)),
-        st.tuples(st.just("pause"), st.integers(0, 7), st.integers(1, 6)),
-        st.tuples(st.just("wake"), st.just(0), st.just(0)),
-    ),
-    max_size=60,
-)
-
-
-async def _live_through(broker: Broker, factor: Factor, actions: Sequence[tuple[str, int, int]]) -> None:
-    worker = Worker(broker)
-    stage = stage_of(worker, factor, batch_max=5)
-    paused: list[tuple[Worker, asyncio.Task[list[int]]]] = []
-    for action, first, second in actions:
-        broker.now += 1.5
-        if action == "append":
-            broker.append(first, b"k%d" % (10 * first + second), b"%d" % len(broker.log[first]))
-        elif action == "read":
-            await stage.process(worker.read(first, second))
-        elif action == "learn":
-            factor.value += 1
-        elif action == "tick":
-            await stage.tick()
-        elif action == "rewind":
-            worker.read_next.clear()
-        elif action == "kill":
-            worker.kill_in, worker.survives = first, second
-            try:
-                for partition in broker.log:
-                    await stage.process(worker.read(partition, 6))
-            except KilledError:
-                pass
-            worker = Worker(broker)
-            stage = stage_of(worker, factor, batch_max=5)
-        elif action == "pause":
-            worker.pause_in = first
-            task = asyncio.create_task(stage.process(worker.read(second % PARTITIONS, second)))
-            for _ in range(50):
-                await asyncio.sleep(0)
-            paused.append((worker, task))
-            broker.now += 20  # longer than the session timeout
-            worker = Worker(broker)
-            stage = stage_of(worker, factor, batch_max=5)
-        elif action == "wake":
-            await _wake(paused)
-    await _wake(paused)
-    worker = Worker(broker)
-    stage = stage_of(worker, factor, batch_max=5)
-    for _ in range(8):
-        for partition in broker.log:
-            await stage.process(worker.read(partition, 1000))
-        broker.now += 6
-        await stage.tick()
-
-
-async def _wake(paused: list[tuple[Worker, asyncio.Task[list[int]]]]) -> None:
-    for worker, task in paused:
-        worker.resumed.set()
-        await task
-        worker.noticed = True
-    paused.clear()
-
-
 @settings(max_examples=examples(400), deadline=None)
-@given(ACTIONS)
+@given(action_lists(PARTITIONS))
 def test_whatever_happens_each_event_is_applied_by_what_was_written_for_its_offset(
-    actions: list[tuple[str, int, int]],
+    actions: list[Action],
 ) -> None:
     broker, factor = Broker(PARTITIONS), Factor()
-    asyncio.run(_live_through(broker, factor, actions))
+
+    def append(partition: int, number: int) -> None:
+        broker.append(partition, b"k%d" % (10 * partition + number), b"%d" % len(broker.log[partition]))
+
+    asyncio.run(live_through(broker, lambda worker: stage_of(worker, factor), actions, append, factor.learn))
     shown = [(output.key, output.value) for output in broker.sent if output.topic == "switches"]
     found = {(output.key, output.value or b"") for output in broker.sent if output.topic == "out"}
     assert found == expected(broker, shown)
