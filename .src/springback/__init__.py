@@ -20,6 +20,7 @@ TYPE_CHECKING = False  # for type checkers and editors it is true; `typing` itse
 if TYPE_CHECKING:
     from springback.producers.contract.codec import decode_frame, encode_json, encode_msgpack
     from springback.producers.contract.frame import StepFrame
+    from springback.producers.emitter.ending_signals import end_on_signals
     from springback.producers.emitter.kafka_publisher import KafkaPublisher
     from springback.producers.emitter.measured_stress import MeasuredStress
     from springback.producers.emitter.publishers import FramePublisher, JsonLinesPublisher, MemoryPublisher
@@ -88,6 +89,7 @@ __all__ = [
     "disturbed",
     "encode_json",
     "encode_msgpack",
+    "end_on_signals",
     "evaluate",
     "instrumented",
     "isolated",
@@ -98,6 +100,7 @@ __all__ = [
 _HOMES = {
     "producers.contract.codec": ("decode_frame", "encode_json", "encode_msgpack"),
     "producers.contract.frame": ("StepFrame",),
+    "producers.emitter.ending_signals": ("end_on_signals",),
     "producers.emitter.kafka_publisher": ("KafkaPublisher",),
     "producers.emitter.measured_stress": ("MeasuredStress",),
     "producers.emitter.publishers": ("FramePublisher", "JsonLinesPublisher", "MemoryPublisher"),

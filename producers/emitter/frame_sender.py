@@ -89,7 +89,7 @@ class FrameSender:
         self._changed = self._frames.changed
         self._buffer = StepBuffer(buffer_steps, max(1000, buffer_steps // 10))
         self._urgent = False
-        self._stopping = False
+        self._closed = self._stopping = False
         self._due_at = 0.0
         self._steps_sent = self._steps_dropped = self._ends_dropped = 0
         self._thread = threading.Thread(target=self._run, name=f"frame-sender-{producer}", daemon=True)
@@ -121,6 +121,10 @@ class FrameSender:
     def add(self, report: ReportedStep | ReportedEnd) -> None:
         """Takes a report in, or drops and counts it when there is no room. An end has everything sent at once."""
         with self._changed:
+            if self._closed:  # as the process ends, while other threads go on
+                self._steps_dropped += isinstance(report, ReportedStep)
+                self._ends_dropped += isinstance(report, ReportedEnd)
+                return
             if not self._buffer.waiting:
                 self._due_at = time.monotonic() + self._linger_s
                 self._changed.notify_all()
@@ -136,7 +140,7 @@ class FrameSender:
     def add_batch(self, batch: ReportedBatch) -> None:
         """Takes a batch in, or drops and counts what of it there is no room for. It is sent at once, as one frame."""
         with self._changed:
-            steps, ends = self._buffer.add_batch(batch)
+            steps, ends = steps_and_ends(batch) if self._closed else self._buffer.add_batch(batch)
             self._steps_dropped += steps
             self._ends_dropped += ends
             self._urgent = True
@@ -160,6 +164,8 @@ class FrameSender:
         What is still not acknowledged is dropped and counted.
         """
         deadline = time.monotonic() + timeout_s
+        with self._changed:
+            self._closed = True
         try:
             self.flush(_FLUSH_SHARE * timeout_s)
         finally:  # a file on a full disk, say, cannot be flushed

@@ -99,6 +99,7 @@ class SpooledPublisher:
             self._log = SpoolLog(folder)  # its files are read by the thread
         except OSError as error:
             self._disk_failed(error)
+        self._tell()
         self._thread = threading.Thread(target=self._run, name="spool", daemon=True)
         self._thread.start()
 
@@ -295,6 +296,7 @@ class SpooledPublisher:
             log.info("the spool %s holds %d frames (%d steps) that were not sent before, which go first; %d bytes at "
                      "the ends of its files cannot be read", self._folder, self._log.left.frames, self._log.left.steps,
                      self._log.damaged_bytes)  # fmt: skip
+        self._disk_works()
         self._tell()
 
     def _note_done(self) -> None:

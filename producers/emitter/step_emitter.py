@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from springback.producers.contract.frame import MAX_IDENTIFIER, EpisodeEnd, EpisodeHeader, StepColumn
+from springback.producers.emitter.ending_signals import close_at_end, need_not_close
 from springback.producers.emitter.frame_sender import EmitterReport, FrameSender
 from springback.producers.emitter.publishers import FramePublisher
 from springback.producers.emitter.reports import ReportedBatch, ReportedEnd, ReportedStep
@@ -205,8 +206,10 @@ class StepEmitter:
         self._open_ids: set[tuple[str, str]] = set()
         self._names = SessionNames()
         self._told_again = False
-        self._closed = False
+        self._closed = self._process_ends = False
+        self._close_is_over = threading.Event()
         self._pid = os.getpid()
+        close_at_end(self._close_at_end)
         atexit.register(self.close, EXIT_TIMEOUT_S)
 
     def begin_episode(
@@ -334,16 +337,21 @@ class StepEmitter:
         if os.getpid() != self._pid:
             return
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
+            closed, self._closed = self._closed, True
             left_open, self._open = self._open, set()
+        if closed:
+            self._close_is_over.wait(timeout_s)  # another thread may be at it: the process must not end before it
+            return
         try:
             for handle in left_open:
                 self._sender.add(ReportedEnd(handle.header, "aborted", self.now_s()))
         finally:  # the clock of a simulator that is closed, say, cannot be read any more
-            self._sender.close(timeout_s)
-            atexit.unregister(self.close)
+            try:
+                self._sender.close(timeout_s)
+            finally:
+                self._close_is_over.set()
+                atexit.unregister(self.close)
+                need_not_close(self._close_at_end)
 
     def __enter__(self) -> StepEmitter:
         """The emitter itself."""
@@ -354,6 +362,10 @@ class StepEmitter:
     ) -> None:
         """Closes; episodes that an exception has left open end as aborted."""
         self.close()
+
+    def _close_at_end(self, timeout_s: float) -> None:
+        self._process_ends = True
+        self.close(timeout_s)
 
     def _add_step(self, handle: EpisodeHandle, step: int | None, signals: dict[str, Any]) -> None:
         self._check_process()
@@ -384,13 +396,13 @@ class StepEmitter:
             raise EmitterStateError(message)
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._closed and not self._process_ends:
             message = f"the emitter of {self.producer} is closed; make another one"
             raise EmitterStateError(message)
 
     def _check_running(self, handle: EpisodeHandle) -> None:
         self._check_open()
-        if handle not in self._open:
+        if handle not in self._open and not self._process_ends:
             message = f"episode {handle.header.episode} of {handle.header.agent} has ended; begin another one"
             raise EmitterStateError(message)
 

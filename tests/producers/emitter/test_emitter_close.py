@@ -3,7 +3,7 @@ import os
 import pytest
 
 from springback.producers.contract.salvage import MAX_FRAME_EPISODES
-from springback.producers.emitter.publishers import MemoryPublisher
+from springback.producers.emitter.publishers import MemoryPublisher, OnDone
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.errors import EmitterStateError
 
@@ -62,3 +62,33 @@ def test_the_ends_of_very_many_episodes_are_several_frames(publisher: MemoryPubl
             emitter.begin_episode(f"a{number}", family="f").step(progress=0.5)
     assert max(len(frame.episodes) for frame in publisher.frames) <= MAX_FRAME_EPISODES
     assert emitter.report.steps_sent == sum(len(frame.ends) for frame in publisher.frames) == count
+
+
+def test_a_close_takes_no_longer_than_it_is_given() -> None:
+    class Endless(MemoryPublisher):
+        """Neither acknowledges anything, nor comes to the end of its close, before the test is over."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.over = threading.Event()
+
+        def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
+            """It is lost."""
+
+        def flush(self, timeout_s: float) -> None:
+            self.over.wait(timeout_s)
+
+        def close(self) -> None:
+            self.over.wait()
+
+    publisher = Endless()
+    emitter = StepEmitter(publisher, producer="endless")
+    emitter.begin_episode(family="f").step(progress=0.5)
+    closing = threading.Thread(target=emitter.close, args=(0.5,))
+    closing.start()
+    closing.join(60.0)  # it would wait for ever
+    try:
+        assert not closing.is_alive()
+        assert (emitter.report.steps_dropped, emitter.report.ends_dropped) == (1, 1)
+    finally:
+        publisher.over.set()
