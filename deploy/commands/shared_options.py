@@ -188,12 +188,29 @@ def stream_settings(broker: str | None, prefix: str | None, file: Path | None, *
     return load_settings(file, overrides=overrides)
 
 
-def step_publisher(settings: "WorkerSettings") -> "FramePublisher":
-    """What sends frames to the topic of steps."""
+SpoolOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--spool",
+        metavar="FOLDER",
+        file_okay=False,
+        help="Keep on disk, in this folder, what Kafka does not take soon; what is left there goes first.",
+    ),
+]
+
+
+def step_publisher(settings: "WorkerSettings", spool: Path | None = None) -> "FramePublisher":
+    """What sends frames to the topic of steps; by way of a spool where there is a folder for it.
+
+    Raises:
+        SpoolInUseError: another process has the spool.
+    """
     from springback.producers.emitter.kafka_publisher import KafkaPublisher
+    from springback.producers.emitter.spooled_publisher import SpooledPublisher
 
     silence_kafka_clients()
-    return KafkaPublisher(settings.kafka.bootstrap, f"{settings.prefix}steps", **settings.kafka.producer_options())
+    kafka = KafkaPublisher(settings.kafka.bootstrap, f"{settings.prefix}steps", **settings.kafka.producer_options())
+    return kafka if spool is None else SpooledPublisher(kafka, spool)
 
 
 def silence_kafka_clients() -> None:

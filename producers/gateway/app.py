@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 from springback.producers.contract.columns import without_lone_surrogates
 from springback.producers.contract.schema import frame_schema
 from springback.producers.gateway.errors import RequestRefusedError
-from springback.producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED, KafkaDelivery
+from springback.producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED
 from springback.producers.gateway.metrics import GatewayMetrics
 from springback.producers.gateway.options import GatewayOptions
 from springback.producers.gateway.request_bodies import (
@@ -28,6 +28,7 @@ from springback.producers.gateway.request_bodies import (
     admit,
     frames_in,
 )
+from springback.producers.gateway.spooled_delivery import Delivery
 from springback.producers.http_server import Handler
 
 IN_A_THREAD_BYTES = 64 * 1024
@@ -38,7 +39,7 @@ OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
 
 
 class RequestOutcome(NamedTuple):
-    """What became of the frames of a request: how many are in Kafka, and what the answer says of the others."""
+    """What became of a request's frames: how many were accepted (in Kafka, or in the spool), and what of the others."""
 
     accepted: int
     refused: list[FrameNote]
@@ -47,7 +48,7 @@ class RequestOutcome(NamedTuple):
 
     @property
     def status(self) -> int:
-        """200: all are in Kafka; 207: some are, the others never will be; 503: some should be sent again; 4xx: none."""
+        """200: all are accepted; 207: some are, the others never will be; 503: some should be sent again; 4xx: none."""
         if self.failed:
             return 503
         if not self.refused:
@@ -72,7 +73,7 @@ class GatewayApp:
         draining: once set, no more frames are taken.
     """
 
-    def __init__(self, options: GatewayOptions, delivery: KafkaDelivery, metrics: GatewayMetrics) -> None:
+    def __init__(self, options: GatewayOptions, delivery: Delivery, metrics: GatewayMetrics) -> None:
         self._options = options
         self._delivery = delivery
         self._metrics = metrics
@@ -214,7 +215,8 @@ class GatewayApp:
         return _json(200, {"status": "ready", "largest_record_bytes": self._delivery.largest_record})
 
     async def _get_metrics(self, request: web.Request) -> web.StreamResponse:
-        self._metrics.kafka_up.set(self._delivery.problem is None)
+        self._metrics.kafka_up.set(self._delivery.kafka_up)
+        self._metrics.tell_spool(self._delivery.spool_report)
         page = generate_latest(self._metrics.registry)
         return web.Response(body=page, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 

@@ -66,6 +66,16 @@ class KafkaDelivery:
         self.largest_record = DEFAULT_LARGEST_RECORD
         self.problem: str | None = "not yet connected to Kafka"
 
+    @property
+    def kafka_up(self) -> bool:
+        """Whether Kafka takes what comes."""
+        return self.problem is None
+
+    @property
+    def spool_report(self) -> None:
+        """There is no spool."""
+        return None
+
     async def deliver(self, frames: Sequence[AdmittedFrame]) -> list[tuple[str, str] | None]:
         """Sends the frames in order and waits for the acknowledgements.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from springback.producers.emitter.reports import SpoolReport
+
 
 class GatewayMetrics:
     """What the gateway has done and is doing, for Prometheus.
@@ -19,7 +21,7 @@ class GatewayMetrics:
         )
         self.frames = Counter(
             "springback_gateway_frames_total",
-            "Frames by what became of them: accepted (in Kafka), refused (never will be), failed (may be sent again)",
+            "Frames by what became of them: accepted (in Kafka or spool), refused (never will be), failed (to send again)",
             ["result", "reason"],
             registry=self.registry,
         )
@@ -41,3 +43,26 @@ class GatewayMetrics:
             registry=self.registry,
         )
         self.kafka_up = Gauge("springback_gateway_kafka_up", "Whether Kafka takes frames", registry=self.registry)
+        self.spool_frames = Gauge(
+            "springback_gateway_spool_frames", "Frames on disk that Kafka has not acknowledged", registry=self.registry
+        )
+        self.spool_bytes = Gauge(
+            "springback_gateway_spool_bytes", "What the spool takes on disk", registry=self.registry
+        )
+        self.spool_lost = Gauge(
+            "springback_gateway_spool_lost_steps",
+            "Steps that were accepted and then lost: refused by Kafka, or not read back, since the gateway began",
+            registry=self.registry,
+        )
+        self.spool_writable = Gauge(
+            "springback_gateway_spool_writable", "Whether the spool takes frames", registry=self.registry
+        )
+
+    def tell_spool(self, report: SpoolReport | None) -> None:
+        """Shows what is in the spool; without one, all is 0."""
+        if report is None:
+            return
+        self.spool_frames.set(report.frames + report.left_frames)
+        self.spool_bytes.set(report.size_bytes)
+        self.spool_lost.set(report.refused_steps + report.lost_steps)
+        self.spool_writable.set(report.problem is None)

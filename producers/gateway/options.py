@@ -25,6 +25,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
         bootstrap: HOST:PORT of a broker, several with commas between.
         topic: where the frames go.
         client_options: further options of aiokafka's clients (security).
+        spool: a folder where frames are kept that Kafka does not take soon; None for none.
+        spool_client_options: the same for kafka-python's, which sends what goes by way of the spool.
         host: where it listens.
         port: its port; 0 takes a free one.
         token: what requests must carry; None where everyone who can reach it may send.
@@ -42,6 +44,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     bootstrap: str
     topic: str = "steps"
     client_options: dict[str, Any] = {}
+    spool: Path | None = None
+    spool_client_options: dict[str, Any] = {}
     host: str = "127.0.0.1"
     port: int = 8090
     token: str | None = None

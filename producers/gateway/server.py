@@ -13,6 +13,7 @@ from springback.producers.gateway.app import GatewayApp
 from springback.producers.gateway.kafka_delivery import KafkaDelivery
 from springback.producers.gateway.metrics import GatewayMetrics
 from springback.producers.gateway.options import GatewayOptions
+from springback.producers.gateway.spooled_delivery import Delivery, SpooledDelivery
 from springback.producers.http_server import ConnectionGuard, ConnectionLimits, listen
 from springback.producers.serving import open_socket, server_url
 
@@ -32,13 +33,12 @@ async def serve_gateway(
     Raises:
         GatewayOptionsError: it would listen beyond this machine without a token.
         ServerAddressError: it cannot listen there.
+        SpoolInUseError: another process has the spool.
     """
     options.check()
     at = open_socket(options.host, options.port, what="gateway")
     metrics = GatewayMetrics()
-    delivery = KafkaDelivery(
-        options.bootstrap, options.topic, ack_timeout_s=options.ack_timeout_s, client_options=options.client_options
-    )
+    delivery = _delivery(options)
     gateway = GatewayApp(options, delivery, metrics)
     runner, guard = await start_speaking(gateway, options, metrics)
     connecting = asyncio.create_task(delivery.run())
@@ -61,6 +61,13 @@ async def serve_gateway(
         with suppress(asyncio.CancelledError):
             await connecting
         log.info("the gateway has ended")
+
+
+def _delivery(options: GatewayOptions) -> Delivery:
+    where, timeout_s = (options.bootstrap, options.topic), options.ack_timeout_s
+    if options.spool is None:
+        return KafkaDelivery(*where, ack_timeout_s=timeout_s, client_options=options.client_options)
+    return SpooledDelivery.to_kafka(*where, options.spool, ack_timeout_s=timeout_s, **options.spool_client_options)
 
 
 async def start_speaking(

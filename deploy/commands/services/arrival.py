@@ -15,6 +15,7 @@ from springback.deploy.commands.shared_options import (
     PrefixOption,
     ReadyFileOption,
     SettingsOption,
+    SpoolOption,
     step_publisher,
     stream_settings,
 )
@@ -65,6 +66,7 @@ def bridge(
             help="Write the steps to this file, as a recording, instead of sending them to Kafka.",
         ),
     ] = None,
+    spool: SpoolOption = None,
     broker: BrokerOption = None,
     prefix: PrefixOption = None,
     settings: SettingsOption = None,
@@ -83,8 +85,8 @@ def bridge(
     chosen = read_mapping_option(mapping)
     _check_sources(chosen)
     options = parse_options(option or [])
-    publisher = _publisher(record, broker, prefix, settings)
     configure_logging()
+    publisher = _publisher(record, spool, broker, prefix, settings)
     try:
         with _stop_on_signal() as stop:
             said = run(chosen, publisher, options, stop)
@@ -106,12 +108,17 @@ def _check_sources(mapping: "SignalMapping | None") -> None:
             raise typer.BadParameter(message, param_hint="--mapping")
 
 
-def _publisher(record: Path | None, broker: str | None, prefix: str | None, settings: Path | None) -> "FramePublisher":
+def _publisher(
+    record: Path | None, spool: Path | None, broker: str | None, prefix: str | None, settings: Path | None
+) -> "FramePublisher":
     if record is not None:
+        if spool is not None:
+            message = "a recording is a file already; --spool is for what goes to Kafka"
+            raise typer.BadParameter(message, param_hint="--spool")
         from springback.producers.emitter.publishers import JsonLinesPublisher
 
         return JsonLinesPublisher(record)
-    return step_publisher(stream_settings(broker, prefix, settings))
+    return step_publisher(stream_settings(broker, prefix, settings), spool)
 
 
 @contextmanager
@@ -144,13 +151,14 @@ def gateway(
     ] = None,
     body_bytes: Annotated[int, typer.Option(min=1024, help="The largest body of a request, unpacked.")] = 8388608,
     connections: Annotated[int, typer.Option(min=1, help="The most connections at a time.")] = 500,
+    spool: SpoolOption = None,
     settings: SettingsOption = None,
     ready_file: ReadyFileOption = None,
 ) -> None:
     """Take step frames by POST /v1/frames and bring them to Kafka, until Ctrl-C or SIGTERM.
 
-    An answer comes once Kafka has acknowledged the frames, and says of each that was not taken why. It serves
-    /healthz, /readyz, /metrics and /v1/schema as well. --ready-file gets its address.
+    An answer comes once Kafka has acknowledged the frames, or with --spool once they are on disk, and says of each
+    that was not taken why. It serves /healthz, /readyz, /metrics and /v1/schema as well. --ready-file gets its address.
 
     Example: springback gateway, then
     curl -H 'Content-Type: application/json' --data-binary @frame.json http://127.0.0.1:8090/v1/frames
@@ -169,6 +177,8 @@ def gateway(
         bootstrap=chosen.kafka.bootstrap,
         topic=f"{chosen.prefix}steps",
         client_options=chosen.kafka.client_options(),
+        spool=spool,
+        spool_client_options={} if spool is None else chosen.kafka.producer_options(),
         host=host,
         port=port,
         token=None if token_file is None else read_token(token_file),

@@ -1,4 +1,5 @@
 import os
+import threading
 
 import pytest
 

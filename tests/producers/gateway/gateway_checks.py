@@ -12,11 +12,13 @@ import numpy as np
 
 from springback.producers.contract.codec import encode_json
 from springback.producers.contract.frame import EpisodeHeader, StepFrame
+from springback.producers.emitter.reports import SpoolReport
 from springback.producers.gateway.app import GatewayApp
 from springback.producers.gateway.metrics import GatewayMetrics
 from springback.producers.gateway.options import GatewayOptions
 from springback.producers.gateway.request_bodies import AdmittedFrame
 from springback.producers.gateway.server import serve_gateway, start_speaking
+from springback.producers.gateway.spooled_delivery import Delivery
 
 JSON = {"Content-Type": "application/json"}
 
@@ -43,6 +45,17 @@ class FakeDelivery:
         self.free = asyncio.Event()
         self.free.set()
 
+    @property
+    def kafka_up(self) -> bool:
+        return self.problem is None
+
+    @property
+    def spool_report(self) -> SpoolReport | None:
+        return None
+
+    async def run(self) -> None:
+        """There is nothing to connect to."""
+
     async def deliver(self, frames: Sequence[AdmittedFrame]) -> list[tuple[str, str] | None]:
         await self.free.wait()
         results = [self.say.get(frame.key) for frame in frames]
@@ -52,12 +65,12 @@ class FakeDelivery:
 
 @asynccontextmanager
 async def gateway_without_kafka(
-    delivery: FakeDelivery, **options: Any
+    delivery: Delivery, **options: Any
 ) -> AsyncIterator[tuple[aiohttp.ClientSession, GatewayApp, int]]:
     """A client of a gateway in front of the fake, the application and the port."""
     told = GatewayOptions(bootstrap="", **options)
     metrics = GatewayMetrics()
-    app = GatewayApp(told, delivery, metrics)  # type: ignore[arg-type]
+    app = GatewayApp(told, delivery, metrics)
     runner, guard = await start_speaking(app, told, metrics)
     server = await asyncio.get_running_loop().create_server(guard, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -66,7 +79,8 @@ async def gateway_without_kafka(
             yield client, app, port
         finally:
             server.close()
-            delivery.free.set()
+            if isinstance(delivery, FakeDelivery):
+                delivery.free.set()
     await runner.cleanup()
 
 
