@@ -21,7 +21,7 @@ class GatewayMetrics:
         )
         self.frames = Counter(
             "springback_gateway_frames_total",
-            "Frames by what became of them: accepted (in Kafka or spool), refused (never will be), failed (to send again)",
+            "Frames by what became of them: accepted (in Kafka or spool), refused (for good), failed (to send again)",
             ["result", "reason"],
             registry=self.registry,
         )
