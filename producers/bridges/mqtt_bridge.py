@@ -172,7 +172,9 @@ class MqttBridge:
         said = [str(self._steps)] if self._steps is not None else []
         if self._frames is not None:
             said.append(f"{self._passing.arrived} frames passed on, {self._passing.refused} refused by Kafka")
-        told = self._left_out | Counter(duplicate=self.session.duplicates, no_room=self.session.dropped)
+        told = self._left_out | Counter(
+            duplicate=self.session.duplicates, no_room=self.session.dropped, too_large=self.session.too_large
+        )
         if any(told.values()):
             said.append("left out: " + ", ".join(f"{count} {reason}" for reason, count in told.items() if count))
         return "; ".join([*said, f"{self.session.connections} connections"])

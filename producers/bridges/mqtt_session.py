@@ -54,6 +54,10 @@ class Delivery:
     settle: Callable[[], None]
 
 
+LARGEST_PAYLOAD_BYTES = 1024 * 1024
+"""What the topic of steps takes, and far more than a robot's signal has."""
+
+
 @dataclass(eq=False)
 class _Known:
     """A message that has come before: by which connection last, and whether it has been dealt with."""
@@ -89,6 +93,7 @@ class MqttSession:
     Attributes:
         connections: how often a connection was made.
         duplicates: second deliveries; they are not handed over.
+        too_large: messages larger than `LARGEST_PAYLOAD_BYTES`, which are not looked into.
     """
 
     def __init__(self, settings: MqttSettings, subscriptions: Sequence[str]) -> None:
@@ -100,6 +105,7 @@ class MqttSession:
         self._client: Any = None
         self.connections = 0
         self.duplicates = 0
+        self.too_large = 0
 
     @property
     def dropped(self) -> int:
@@ -212,7 +218,19 @@ class MqttSession:
         )
         paho = client._client  # aiomqtt has no manual acknowledgements, and does not say what is delivered again
         paho.manual_ack_set(True)
-        paho.on_message = lambda paho_client, userdata, message: queue.put_nowait(message)
+
+        def arrived(paho_client: Any, userdata: Any, message: Any) -> None:
+            if len(message.payload) <= LARGEST_PAYLOAD_BYTES:
+                queue.put_nowait(message)
+                return
+            if not self.too_large:
+                told = len(message.payload), message.topic, LARGEST_PAYLOAD_BYTES
+                log.warning("left out: %d bytes on %s, at most %d are taken; further ones are only counted", *told)
+            self.too_large += 1
+            if message.qos:  # else the broker would send it again for ever
+                _acknowledge(client, message.mid, message.qos)
+
+        paho.on_message = arrived
         noting: Any = paho.on_connect
 
         def note_session(paho_client: Any, userdata: Any, flags: Any, code: Any, properties: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from springback.producers.bridges.mqtt_bridge import MqttBridge, PendingWills, payload_value, run_mqtt_bridge
+from springback.producers.bridges.mqtt_session import LARGEST_PAYLOAD_BYTES
 from springback.producers.bridges.settings import BridgeOptionError, MqttBridgeSettings
 from springback.producers.contract.codec import encode_json
 from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, StepFrame
@@ -178,6 +179,20 @@ def test_frames_are_checked_and_passed_on_as_they_are(tmp_path: Path) -> None:
             assert becomes_true(lambda: len(publisher.published) == 2, DEADLINE_S)
     assert publisher.published == [(b"7", sent[0]), (b"7", sent[1])]
     assert "2 frames passed on, 0 refused by Kafka; left out: 1 retained, 1 unknown_encoding" in str(running)
+
+
+def test_what_is_too_large_is_not_looked_into_and_does_not_come_again(tmp_path: Path) -> None:
+    publisher, large = MemoryPublisher(), b'{"x": "' + b"x" * LARGEST_PAYLOAD_BYTES + b'"}'
+    with Mosquitto(tmp_path) as broker, robot(broker) as say:
+        with bridge(broker, publisher, None, frames="fleet/+/frames") as running:
+            say("fleet/7/frames", large)
+            say("fleet/7/frames", frame_of([0, 1]))
+            assert becomes_true(lambda: len(publisher.published) == 1, DEADLINE_S)
+        assert "1 frames passed on, 0 refused by Kafka; left out: 1 too_large" in str(running)
+        with bridge(broker, publisher, None, frames="fleet/+/frames") as again:
+            say("fleet/7/frames", frame_of([2], "success"))
+            assert becomes_true(lambda: len(publisher.published) == 2, DEADLINE_S)
+        assert "left out" not in str(again)
 
 
 def test_a_will_aborts_the_episodes_that_frames_have_left_open(tmp_path: Path) -> None:
