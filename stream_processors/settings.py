@@ -33,6 +33,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         replication: copies of each partition.
         standby_replicas: workers that keep a warm copy of another's state.
         buckets: into how many records a partition's state of open episodes is divided.
+        families: how many families one partition of the second and third stage may have; of one more nothing is
+            learned or aggregated, and what comes of it goes to the dead letters.
         batch_max: most messages in one batch.
         batch_within_s: longest wait for a batch to fill.
         session_timeout_s: silence after which the broker takes a worker for dead.
@@ -62,6 +64,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     replication: int = 1
     standby_replicas: int = 0
     buckets: int = 32
+    families: int = 4096
     batch_max: int = 500
     batch_within_s: float = 0.25
     session_timeout_s: float = 10.0
@@ -87,7 +90,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def __post_init__(self) -> None:
         """Checks the ranges."""
-        for key in ("partitions", "replication", "buckets", "batch_max"):
+        for key in ("partitions", "replication", "buckets", "families", "batch_max"):
             check_range(key, getattr(self, key), 1)
         for key in ("batch_within_s", "commit_interval_s", "tick_interval_s", "stall_s", "baseline_refresh_s"):
             check_range(key, getattr(self, key), 0.01)

@@ -48,6 +48,7 @@ class StageBatch(Generic[S]):
         work: the events to apply, with the live states that they go to.
         moved: the partitions whose position is to be written.
         outputs: what is to be sent.
+        refused: besides, what stands for events that find no room.
         applied: how many of the events have been applied.
         applying_s: how long applying the events has taken.
         encoded: the buckets to be written, with their states as the reducer encodes them.
@@ -60,6 +61,7 @@ class StageBatch(Generic[S]):
         self.work: list[tuple[StageEvent, PartitionState[S], Bucket[S]]] = []
         self.moved: dict[int, PartitionState[S]] = {}
         self.outputs: list[Output] = []
+        self.refused: list[Output] = []
         self.applied = 0
         self.applying_s = 0.0
         self.encoded: dict[tuple[int, int], tuple[PartitionState[S], Bucket[S], bytes]] = {}
@@ -80,6 +82,7 @@ class ExactStage(Generic[S]):
         reducer: what the stage computes.
         bucket_of: the bucket of a message's key.
         batch_max: most events applied at once.
+        most_buckets: buckets that a partition may have; an event of one more is refused.
         session_timeout_s: silence after which the group takes a worker for dead.
         stall_s: silence of a partition with unread messages after which it is read again.
         contexts: what events are applied by besides the states, and what applies them then; None for the reducer alone.
@@ -96,6 +99,7 @@ class ExactStage(Generic[S]):
         bucket_of: Callable[[bytes], int],
         *,
         batch_max: int = 500,
+        most_buckets: int = 1_000_000,
         session_timeout_s: float = 10.0,
         stall_s: float = 5.0,
         contexts: ContextSource[S] | None = None,
@@ -109,6 +113,7 @@ class ExactStage(Generic[S]):
         self._state = StageState(table, reducer)
         self._bucket_of = bucket_of
         self._batch_max = self._limit = batch_max
+        self._most_buckets = most_buckets
         self._patience_s = _SESSION_SHARE * session_timeout_s
         self._stall_s = stall_s
         self._clock = clock
@@ -247,11 +252,26 @@ class ExactStage(Generic[S]):
         partition.wanted = event.offset + 1
         partition.time_s = event.time_s
         batch.moved[event.partition] = partition
-        bucket = self._state.bucket(partition, self._bucket_of(event.key))
+        number = self._bucket_of(event.key)
+        if number not in partition.buckets and len(partition.buckets) >= self._most_buckets:
+            self._refuse(batch, event)
+            return True
+        bucket = self._state.bucket(partition, number)
         if event.offset > bucket.applied:
             bucket.applied = event.offset
             batch.work.append((event, partition, bucket))
         return True
+
+    def _refuse(self, batch: StageBatch[S], event: StageEvent) -> None:
+        message = (
+            f"key {event.key[:64]!r} is one more than the {self._most_buckets} that partition {event.partition} may "
+            "have: somebody invents families, or the setting `families` is too small"
+        )
+        error = StateFullError(message)
+        if not self.counts.too_large:
+            _log.error("event_refused stage=%s offset=%d reason=%s", self.name, event.offset, error)
+        self.counts.refused(error)
+        batch.refused += self._reducer.reject(event, error)
 
     def _apply(self, batch: StageBatch[S]) -> None:
         """Applies what has been taken since the last slice."""
@@ -328,7 +348,7 @@ class ExactStage(Generic[S]):
             # What alone takes too long comes again: its outputs are not sent each time. And what a worker sends whose
             # partitions are another's would stand above what that one has sent.
             if self._current(batch) and not self._late(batch):
-                await self._port.send(batch.outputs)
+                await self._port.send([*batch.outputs, *batch.refused])
         except TransientBrokerError as error:
             _log.warning("outputs_not_taken stage=%s error=%s", self.name, error)
             await self._abandon(batch)

@@ -145,6 +145,19 @@ def test_partitions_that_are_revoked_between_two_slices_are_given_up(engine: Fak
     assert engine.table == {}
 
 
+def test_keys_beyond_the_bound_on_buckets_are_refused_and_those_that_are_in_go_on(engine: FakeEngine) -> None:
+    for key in (b"a", b"b", b"c", b"a", b"c", b"b"):  # each of a bucket of its own
+        engine.append(0, key, b"x" + key)
+    stage = stage_on(engine, most_buckets=2)
+    assert run(stage, engine.read(0, 3)) == [0, 1, 2]
+    restarted = stage_on(engine, most_buckets=2)
+    assert run(restarted, engine.read(0)) == [0, 1, 2]
+    assert values(engine, "dead") == [b"xc", b"xc"]
+    assert [value.split(b":")[0] for value in values(engine) if value is not None] == [b"1", b"1", b"2", b"2"]
+    assert (stage.counts.too_large, restarted.counts.too_large) == (1, 1)
+    assert {key for key in engine.table if key != b"0/next"} == {b"0/%d" % (sum(key) % 4) for key in (b"a", b"b")}
+
+
 class GrowingReducer(CountingReducer):
     """A state that each tick makes larger."""
 
