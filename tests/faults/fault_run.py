@@ -56,6 +56,7 @@ _RECOVERY_S = 240.0
 _FINISH_S = 240.0
 _SETTLED_S = 120.0
 _MOST_TOLD = 40
+_LONGEST_TOLD = 1000
 _SMALL_DISK_BYTES = 8 * 1024 * 1024
 _OWN_MOUNTS = "SPRINGBACK_FAULTS_OWN_MOUNTS"
 # A Kafka of a run lives for minutes, beside others: no optimising compiler, no threads for collecting garbage.
@@ -84,7 +85,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...]
     broker: Literal["kafka", "embedded"] = "kafka"
     episodes: int = 300
-    steps_per_s: float = 120.0
+    steps_per_s: float = 80.0
     producers: int = 3
     agents: int = 3
     directory: str
@@ -337,7 +338,7 @@ class FaultRun:
     def _fill(self, found: Topics, expected: Expected, wrong: Sequence[str]) -> None:
         report, account = self._report, expected.account
         readings = expected.readings()
-        report.mismatches += wrong[:_MOST_TOLD]
+        report.mismatches += [text[:_LONGEST_TOLD] for text in wrong[:_MOST_TOLD]]
         if len(wrong) > _MOST_TOLD:
             report.mismatches.append(f"and {len(wrong) - _MOST_TOLD} more")
         report.episodes = sum(isinstance(reading, EpisodeSummary) for reading in readings)

@@ -17,14 +17,15 @@ from springback.stream_processors.resilience.config import ResilienceConfig
 from tests.stream_processors.frame_builders import Row, frame_of_parts, header_of
 from tests.stream_processors.random_episodes import random_rows
 
-FAMILIES = ("navigation", "transportation", "assembly")
+FAMILIES = ("navigation", "transportation", "assembly", "sorting", "inspection", "cleaning", "search", "docking")
+"""So many that none gets more reference episodes in a run than a quantile sketch holds exactly (`SKETCH_K`)."""
 _METHODS = (("reflexion", "1.4.0"), ("plain", "2.0.0"))
 _STRESSES = (0.2, 0.4, 0.6, 0.8, None)
 _KINDS = (("physical", "slip"), ("cognitive", "stale_map"))
 _OUTCOMES = ("success", "success", "failure", "timeout")
 _REFERENCE_SHARE = 0.5
 _BAD_ROWS = 0.01
-_REFERENCES = 40
+_REFERENCES = 25
 
 
 class PlayedEpisode(NamedTuple):

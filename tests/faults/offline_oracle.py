@@ -5,7 +5,7 @@ comes out is compared with what the workers sent, byte for byte.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
@@ -241,11 +241,20 @@ def family_differences(found: Topics, config: ResilienceConfig) -> list[str]:
         other = _of_events(latest[identity])
         possible = [_of_events(readings[identity]) for readings in later]
         if other not in possible:
-            one = possible[0]
-            unlike = [name for name, value in one.items() if other[name] != value]
-            told = "; ".join(f"{name}: expected {one[name]!r}, found {other[name]!r}" for name in unlike)
-            wrong.append(f"{FAMILIES}: {identity}: {told}")
+            wrong.append(f"{FAMILIES}: {identity}: {'; '.join(_leaves_unlike('', possible[0], other))}")
     return wrong
+
+
+def _leaves_unlike(place: str, expected: Any, found: Any) -> Iterator[str]:
+    """Where two nested values differ, by the path of each place."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for name in expected.keys() | found.keys():
+            yield from _leaves_unlike(f"{place}.{name}", expected.get(name), found.get(name))
+    elif isinstance(expected, list | tuple) and isinstance(found, list | tuple) and len(expected) == len(found):
+        for number, (one, other) in enumerate(zip(expected, found, strict=True)):
+            yield from _leaves_unlike(f"{place}[{number}]", one, other)
+    elif expected != found:
+        yield f"{place.removeprefix('.')}: expected {expected!r}, found {found!r}"
 
 
 def _readings_of(states: Mapping[int, AggregateState], config: ResilienceConfig) -> dict[Any, FamilyReading]:

@@ -26,6 +26,7 @@ _POOL = 64
 _LENGTH = 200
 _MODES = ("navigate", "manipulate", "perceive")
 _STRESSES = (0.2, 0.4, 0.6, 0.8)
+_MOST_BUFFERED = 10_000
 _CLOSE_S = 300.0
 
 
@@ -144,6 +145,11 @@ class SoakProducer:
         for slot in [] if ending else done:
             self._handles[slot] = self._begin(slot)
 
+    @property
+    def behind(self) -> bool:
+        """Whether the broker takes frames more slowly than they come: more of them would only fill the buffer."""
+        return self._emitter.report.steps_buffered > _MOST_BUFFERED
+
     def close(self) -> SoakCount:
         """Ends every episode and closes; what became of it all."""
         self.tick(ending=True)
@@ -166,7 +172,8 @@ def soak(plan: SoakEmitterPlan) -> None:
     stop, rate_file = Path(plan.directory) / STOP, Path(plan.rate_file)
     due = time.monotonic()
     while not stop.exists():
-        producer.tick()
+        if not producer.behind:
+            producer.tick()
         (rate,) = _RATE.unpack(rate_file.read_bytes())
         # What could not be done in time is not made up for: the rate is a wish.
         due = max(due + plan.slots / rate, time.monotonic() - 0.1)
