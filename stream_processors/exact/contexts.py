@@ -135,9 +135,9 @@ class StageContexts(Generic[S]):
             StateWriteError: the changelog has not taken a record.
         """
         switches = [s for number, offset in wanted.items() for s in self._taken_over(number, offset)]
-        renewal = self._due(wanted)
+        renewal, renewed = self._due(wanted), 0
         if renewal is not None:
-            switches = self._with_renewal(switches, renewal, wanted)
+            switches, renewed = self._with_renewal(switches, renewal, wanted)
         if switches:
             for switch in switches:
                 self._reigns.pop(switch.partition, None)  # should this fail, a term of its own begins after it
@@ -146,6 +146,9 @@ class StageContexts(Generic[S]):
             for switch in switches:
                 self._live[switch.partition].log.add(switch)
                 self._reigns[switch.partition] = switch.reign
+            if renewed:
+                self.switches += renewed
+                self._switched_at = self._clock()
             self._prune({switch.partition for switch in switches})
             await self._port.written()
         if renewal is not None:
@@ -208,7 +211,7 @@ class StageContexts(Generic[S]):
         changed = self._source.version() != self._seen_version
         waited = now - self._switched_at >= self._source.interval_s and now - self._looked_at >= _LOOK_EVERY_S
         new = any(not self._live[number].asked for number in eligible)
-        if not new and not (changed and waited):
+        if not new and not (eligible and changed and waited):
             return None
         self._looked_at, self._seen_version = now, self._source.version()
         held: list[HeldContext] = []
@@ -219,17 +222,19 @@ class StageContexts(Generic[S]):
                 held.append(self._held(number, parts))
         return self._source.renewed(held)
 
-    def _with_renewal(self, switches: list[Switch], renewal: Renewal, wanted: Mapping[int, int]) -> list[Switch]:
+    def _with_renewal(
+        self, switches: list[Switch], renewal: Renewal, wanted: Mapping[int, int]
+    ) -> tuple[list[Switch], int]:
+        """The switches, with those of partitions that go over to the renewal, and how many do."""
         by_place = {(switch.partition, switch.from_offset): switch for switch in switches}
+        renewed = 0
         for number in self._eligible(wanted):
             place = number, wanted[number]
-            begun = by_place.get(place)
-            before = begun or self._live[number].log.at(wanted[number])
+            before = by_place.get(place) or self._live[number].log.at(wanted[number])
             if before is not None and before.parts != renewal.parts:
                 by_place[place] = self._switch(number, before.reign, wanted[number], renewal.parts)
-                self.switches += 1
-                self._switched_at = self._clock()
-        return list(by_place.values())
+                renewed += 1
+        return list(by_place.values()), renewed
 
     async def _write(
         self, switches: Sequence[Switch], contents: Mapping[bytes, bytes], current: Callable[[], bool]

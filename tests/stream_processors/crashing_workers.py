@@ -7,7 +7,7 @@ what its successor has written.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
@@ -16,6 +16,7 @@ from springback.stream_processors.exact.stage import ExactStage
 from springback.stream_processors.exact.state import decode_position, position_key
 
 Action = tuple[str, int, int]
+SESSION_S = 8.0
 
 
 class KilledError(Exception):
@@ -63,6 +64,7 @@ class Worker:
         self.survives = 0
         self.pause_in: int | None = None
         self.resumed = asyncio.Event()
+        self.confirmed_at = broker.now
         self.noticed = False
 
     def _wanted(self, partition: int) -> int:
@@ -92,7 +94,8 @@ class Worker:
         return -1 if self.noticed else self.own_generation
 
     def stable(self) -> bool:
-        return not self.noticed
+        """As Faust's port: not while the group has not confirmed this worker for most of the session timeout."""
+        return not self.noticed and self.broker.now - self.confirmed_at < SESSION_S
 
     def assigned(self) -> set[int]:
         return set() if self.noticed else set(self.broker.log)
@@ -166,9 +169,10 @@ async def live_through(
     """
     worker = Worker(broker)
     stage = stage_of(worker)
-    paused: list[tuple[Worker, asyncio.Task[list[int]]]] = []
+    paused: list[_Paused] = []
     for action, first, second in actions:
         broker.now += 1.5
+        worker.confirmed_at = broker.now
         if action == "append":
             append(first, second)
         elif action == "read":
@@ -193,7 +197,7 @@ async def live_through(
             task = asyncio.create_task(stage.process(worker.read(second % len(broker.log), second)))
             for _ in range(50):
                 await asyncio.sleep(0)
-            paused.append((worker, task))
+            paused.append(_Paused(worker, stage, task))
             broker.now += 20  # longer than the session timeout
         if action in ("kill", "pause"):
             worker = Worker(broker)
@@ -205,12 +209,22 @@ async def live_through(
         for partition in broker.log:
             await stage.process(worker.read(partition, 1000))
         broker.now += 6
+        worker.confirmed_at = broker.now
         await stage.tick()
 
 
-async def _wake(paused: list[tuple[Worker, asyncio.Task[list[int]]]]) -> None:
-    for worker, task in paused:
+class _Paused(NamedTuple):
+    worker: Worker
+    stage: ExactStage[Any]
+    task: asyncio.Task[list[int]]
+
+
+async def _wake(paused: list[_Paused]) -> None:
+    """Lets them go on, and take in something more before they notice that they are out of the group."""
+    for worker, stage, task in paused:
         worker.resumed.set()
         await task
+        for partition in worker.read_next:
+            await stage.process(worker.read(partition, 3))
         worker.noticed = True
     paused.clear()

@@ -3,22 +3,30 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
+import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from springback.stream_processors.errors import StateFormatError
 from springback.stream_processors.exact.context_log import (
+    KEPT_CONTEXTS,
+    KEPT_SWITCHES,
     ContextLog,
     Switch,
+    content_key,
     decode_content,
     decode_switch,
     digest_of,
+    encode_switch,
     read_context_key,
+    switch_key,
 )
 from springback.stream_processors.exact.contexts import HeldContext, Renewal
 from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.exact.stage import ExactStage
 from tests.examples import examples
 from tests.stream_processors.crashing_workers import Action, Broker, Worker, action_lists, live_through
-from tests.stream_processors.fake_engine import CountingReducer
+from tests.stream_processors.fake_engine import CountingReducer, FakeEngine, run, stage_on, ticks, values
 
 PARTITIONS = 2
 State = dict[str, list[float]]
@@ -108,3 +116,184 @@ def test_whatever_happens_each_event_is_applied_by_what_was_written_for_its_offs
     found = {(output.key, output.value or b"") for output in broker.sent if output.topic == "out"}
     assert found == expected(broker, shown)
     assert found == expected(broker, broker.history)
+
+
+class Calm:
+    """A broker with one worker after another, to which nothing happens that a test does not say."""
+
+    def __init__(self) -> None:
+        self.broker, self.factor = Broker(PARTITIONS), Factor()
+        self.start()
+
+    def start(self) -> None:
+        self.worker = Worker(self.broker)
+        self.stage = stage_of(self.worker, self.factor, batch_max=500)
+
+    def arrive(self, *keys: bytes, partition: int = 0) -> None:
+        for key in keys:
+            self.broker.append(partition, key, b"x")
+
+    def read(self, partition: int = 0) -> list[int]:
+        self.broker.now = self.worker.confirmed_at = self.broker.now + 2
+        return asyncio.run(self.stage.process(self.worker.read(partition, 1000)))
+
+    def tick(self) -> None:
+        asyncio.run(self.stage.tick())
+
+    def factors(self) -> list[bytes]:
+        return [(output.value or b"").partition(b"x")[2] for output in self.broker.sent if output.topic == "out"]
+
+    def switches(self, partition: int = 0) -> list[Switch]:
+        found = [decode_switch(key, record) for key, record in self.broker.changelog.items() if b"/switch/" in key]
+        return sorted((s for s in found if s.partition == partition), key=lambda s: (s.from_offset, s.reign))
+
+
+def test_a_partition_that_nobody_had_begins_by_what_is_known_now() -> None:
+    calm = Calm()
+    calm.factor.learn()
+    calm.arrive(b"a", b"b")
+    assert calm.read() == [0, 1]
+    assert calm.factors() == [b"1", b"1"]
+    assert [(s.from_offset, s.reign) for s in calm.switches()] == [(0, (1, 1))]
+
+
+def test_a_switch_counts_from_the_next_event_and_is_written_before_it_is_applied() -> None:
+    calm = Calm()
+    calm.arrive(b"a")
+    calm.read()
+    calm.factor.learn()
+    calm.arrive(b"a")
+    calm.read()
+    assert calm.factors() == [b"", b"1"]
+    topics = [output.topic for output in calm.broker.sent]
+    assert topics == ["switches", "out", "switches", "switches", "out"]  # a term; then a content and its switch
+    assert [s.from_offset for s in calm.switches()] == [0, 1]
+
+
+def test_a_successor_keeps_to_what_it_finds_until_it_has_read_what_was_there_before_it() -> None:
+    calm = Calm()
+    calm.arrive(b"a")
+    calm.read()
+    calm.arrive(b"a", b"a")  # its predecessor may have sent outputs of these, and died
+    calm.factor.learn()
+    calm.start()
+    calm.read()
+    calm.tick()
+    calm.arrive(b"a")
+    calm.read()
+    assert calm.factors() == [b"", b"", b"", b"1"]
+
+
+def test_events_of_one_batch_in_one_context_are_applied_in_one_call() -> None:
+    calm = Calm()
+    calm.arrive(b"a", b"b")
+    calm.arrive(b"c", partition=1)
+    asyncio.run(calm.stage.process([*calm.worker.read(0, 9), *calm.worker.read(1, 9)]))
+    assert calm.factor.calls == [(b"", 3)]
+
+
+def test_a_bucket_that_fell_behind_is_read_again_by_what_counted_then() -> None:
+    calm = Calm()
+    calm.arrive(b"a", b"b")
+    calm.read()
+    old = {key: value for key, value in calm.broker.changelog.items() if key == b"0/1"}
+    assert old
+    for _ in range(3):
+        calm.factor.learn()
+        calm.arrive(b"a", b"b")
+        calm.read()
+    calm.broker.changelog |= old  # a worker that came back from a long pause has written over it
+    sent = len(calm.factors())
+    calm.start()
+    calm.worker.read_next = {0: 0, 1: 0}
+    calm.read()
+    assert calm.factors()[sent:] == [b"1", b"2", b"3"]
+
+
+def test_only_the_latest_contexts_are_kept() -> None:
+    calm = Calm()
+    for _ in range(3 * KEPT_CONTEXTS):
+        calm.arrive(b"a")
+        calm.read()
+        calm.factor.learn()
+    kept = {content_key(0, digest) for switch in calm.switches() for digest in switch.parts.values()}
+    assert len(calm.switches()) == KEPT_CONTEXTS
+    assert kept == {key for key in calm.broker.changelog if b"/content/" in key}
+
+
+def test_terms_in_one_context_do_not_pile_up() -> None:
+    calm = Calm()
+    for _ in range(3 * KEPT_SWITCHES):
+        calm.arrive(b"a")
+        calm.read()
+        calm.start()
+    assert len(calm.switches()) == KEPT_SWITCHES
+
+
+def test_what_is_due_is_looked_for_at_most_once_in_the_interval() -> None:
+    calm = Calm()
+    calm.factor.interval_s = 60.0
+    calm.factor.learn()
+    for _ in range(5):
+        calm.factor.learn()
+        calm.arrive(b"a")
+        calm.read()
+    assert calm.factors() == [b"2"] * 5
+    calm.broker.now += 60
+    calm.arrive(b"a")
+    calm.read()
+    assert calm.factors()[-1] == b"6"
+
+
+def test_a_switch_that_the_broker_does_not_take_is_made_again_before_anything_is_applied() -> None:
+    engine, factor = FakeEngine(), Factor()
+    factor.learn()
+    engine.append(0, b"k", b"x")
+    engine.fail_sends = 1
+    stage = stage_on(engine, contexts=factor)
+    assert run(stage, engine.read(0)) == []
+    assert (engine.table, engine.seeks) == ({}, [(0, 0)])
+    assert run(stage, engine.read(0)) == [0]
+    assert values(engine) == [b"1:120x1"]
+    assert stage.counts.switches == 1
+
+
+def test_a_state_from_before_there_were_contexts_goes_on_at_once() -> None:
+    engine, factor = FakeEngine(), Factor()
+    run(stage_on(engine), engine.arrivals([engine.append(0, b"k", b"x")]))
+    factor.learn()
+    stage = stage_on(engine, contexts=factor)
+    engine.append(0, b"k", b"x")
+    ticks(engine, stage, 1)
+    run(stage, engine.read(0))
+    assert values(engine) == [b"1:120", b"2:3840x1"]
+
+
+def test_a_content_that_is_missing_ends_the_worker_and_rejects_no_event() -> None:
+    calm = Calm()
+    calm.factor.learn()
+    calm.arrive(b"a")
+    calm.read()
+    [content] = [key for key in calm.broker.changelog if b"/content/" in key]
+    del calm.broker.changelog[content]
+    calm.arrive(b"a")
+    calm.start()
+    with pytest.raises(StateFormatError, match="is missing"):
+        calm.read()
+    assert all(output.topic != "dead" for output in calm.broker.sent)
+
+
+def test_a_record_of_another_version_is_an_error_that_names_it() -> None:
+    switch = Switch(2, 0, 1, 1, 0, {})
+    with pytest.raises(StateFormatError, match=r"0/switch/1/1/0.*version 2"):
+        decode_switch(switch_key(switch), encode_switch(switch))
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 9)), unique=True), st.integers(0, 10))
+def test_of_the_switches_from_before_the_latest_workers_last_one_counts(
+    places: list[tuple[int, int, int]], offset: int
+) -> None:
+    switches = [Switch(1, 0, *place, {"name": bytes(place)}) for place in places]
+    before = [switch for switch in switches if switch.from_offset <= offset]
+    expected = max(before, key=lambda switch: (switch.reign, switch.from_offset), default=None)
+    assert ContextLog(switches).at(offset) == expected

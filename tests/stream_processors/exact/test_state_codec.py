@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.exact.context_log import Switch, content_key, switch_key
 from springback.stream_processors.exact.state import (
     TableKey,
     bucket_key,
@@ -25,9 +26,27 @@ NUMBERS = st.integers(0, 2**62)
 def test_keys_come_back(partition: int, bucket: int) -> None:
     assert read_key(bucket_key(partition, bucket)) == TableKey(partition, bucket)
     assert read_key(position_key(partition)) == TableKey(partition, None)
+    switch = Switch(1, partition, term=1, generation=bucket, from_offset=0, parts={})
+    assert read_key(switch_key(switch)) == read_key(content_key(partition, b"digest")) == TableKey(partition, None)
 
 
-@pytest.mark.parametrize("key", [b"", b"next", b"1", b"1/", b"x/next", b"1/-2", b"1/2/3", b"\xff/1"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        b"",
+        b"next",
+        b"1",
+        b"1/",
+        b"x/next",
+        b"1/-2",
+        b"1/2/3",
+        b"\xff/1",
+        b"1/switch",
+        b"1/switch/2/3",
+        b"1/content/xy",
+        b"x/content/ab",
+    ],
+)
 def test_keys_of_others_are_refused(key: bytes) -> None:
     with pytest.raises(StateFormatError, match="expected PARTITION/BUCKET"):
         read_key(key)
