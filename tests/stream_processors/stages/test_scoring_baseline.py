@@ -5,15 +5,22 @@ from collections import Counter
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 
 from springback.producers.contract.codec import encode_msgpack
 from springback.producers.contract.frame import StepFrame
+from springback.stream_processors.errors import StateFormatError
 from springback.stream_processors.exact.port import Output
 from springback.stream_processors.exact.stage import ExactStage
 from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.offline.switched_evaluation import PlacedFrame, evaluate_switched
-from springback.stream_processors.resilience.baseline.codec import decode_contribution
+from springback.stream_processors.resilience.baseline.codec import (
+    BaselineFormatError,
+    decode_contribution,
+    decode_scoring_family,
+    encode_scoring_family,
+)
 from springback.stream_processors.resilience.baseline.stage_baseline import (
     BaselineConfig,
     EpisodeContribution,
@@ -27,7 +34,7 @@ from springback.stream_processors.stages.track_steps import TrackSteps
 from springback.stream_processors.topics import CONTRIBUTIONS, SUMMARIES, SWITCHES, WINDOWS
 from tests.examples import examples
 from tests.stream_processors.crashing_workers import Action, Broker, Worker, action_lists, live_through
-from tests.stream_processors.frame_builders import START_S
+from tests.stream_processors.frame_builders import START_S, frame_of, nominal_baseline, nominal_rows
 from tests.stream_processors.random_episodes import cut_into_frames, judged_episodes, seeds
 
 CONFIG = ResilienceConfig(
@@ -152,3 +159,134 @@ def test_there_are_switches_and_windows_to_find() -> None:
     switches = baseline_switches(switches_in(broker), CONFIG.grid)
     assert all(len({len(one.baseline.families) for one in switches[p]} - {0}) for p in range(PARTITIONS))
     assert found_in(broker)[WINDOWS]
+
+
+class Tracking:
+    """One worker after another over one partition; each frame is an episode of its own, begun and not ended."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.broker, self.fleet = Broker(1), fleet
+        self.start()
+
+    def start(self) -> None:
+        self.worker = Worker(self.broker)
+        self.stage = stage_of(self.worker, self.fleet)
+
+    def track(self) -> None:
+        number = len(self.broker.log[0])
+        frame = frame_of(nominal_rows(0, 5), episode=str(number))
+        self.broker.append(0, b"robot-7", encode_msgpack(frame), START_S + number)
+        self.broker.now = self.worker.confirmed_at = self.broker.now + 2
+        asyncio.run(self.stage.process(self.worker.read(0, 100)))
+        asyncio.run(self.stage.tick())
+
+    def references(self) -> list[dict[str, int]]:
+        """How many references each family had, switch by switch."""
+        switches = baseline_switches(switches_in(self.broker), CONFIG.grid)[0]
+        return [{name: family.references for name, family in b.families.items()} for _, b in switches]
+
+    def contents(self) -> int:
+        """How many contents have been written."""
+        return len({key for key, _ in self.broker.history if b"/content/" in key})
+
+
+def learned(*families: str, references: int = 20) -> StageBaseline:
+    """What evenly run references have taught of each family."""
+    [family] = nominal_baseline(CONFIG, references=references).families.values()
+    return StageBaseline(families={name: msgspec.structs.replace(family) for name in families}, grid=CONFIG.grid)
+
+
+def test_a_family_is_scored_by_once_it_is_mature_and_a_switch_writes_no_other() -> None:
+    fleet = Fleet(learned("navigation"))
+    fleet.learned.families["navigation"].references = 1
+    tracking = Tracking(fleet)
+    tracking.track()
+    fleet.learned = learned("navigation")
+    fleet.version += 1
+    tracking.track()
+    fleet.learned.families["transport"] = learned("transport").families["transport"]
+    fleet.learned.families["transport"].cycles = [2.0]
+    fleet.version += 1
+    tracking.track()
+    assert tracking.references() == [{}, {"navigation": 20}, {"navigation": 20, "transport": 20}]
+    assert tracking.contents() == 2
+
+
+def test_what_has_been_learned_since_does_not_count_before_it_is_a_tenth() -> None:
+    fleet = Fleet(learned("navigation"))
+    tracking = Tracking(fleet)
+    for references in (21, 22, 23, 24, 25):
+        tracking.track()
+        fleet.learned.families["navigation"].references = references
+        fleet.version += 1
+    tracking.track()
+    assert tracking.references() == [{"navigation": 20}, {"navigation": 22}, {"navigation": 25}]
+
+
+def test_a_restart_begins_a_term_by_what_it_finds() -> None:
+    fleet = Fleet(learned("navigation"))
+    tracking = Tracking(fleet)
+    tracking.track()
+    fleet.learned.families["navigation"].references = 21
+    tracking.start()
+    tracking.track()
+    tracking.track()
+    assert tracking.references() == [{"navigation": 20}, {"navigation": 20}]
+    assert tracking.contents() == 1
+
+
+def test_an_import_takes_the_place_of_what_was_learned() -> None:
+    fleet = Fleet(learned("navigation"))
+    tracking = Tracking(fleet)
+    tracking.track()
+    family = fleet.learned.families["navigation"]
+    fleet.learned.families["navigation"] = msgspec.structs.replace(family, origin="request-1", cycles=[3.0])
+    fleet.version += 1
+    tracking.track()
+    [before, after] = baseline_switches(switches_in(tracking.broker), CONFIG.grid)[0]
+    assert before.baseline.families["navigation"].cycles != [3.0]
+    assert after.baseline.families["navigation"].cycles == [3.0]
+    assert (before.from_offset, after.from_offset) == (0, 1)
+
+
+def test_another_file_is_gone_over_to_where_nothing_has_been_sent_of_yet() -> None:
+    first, second = learned("navigation"), learned("navigation", references=7)
+    tracking = Tracking(Fleet(first, pinned=True))
+    tracking.track()
+    tracking.fleet = Fleet(second, pinned=True)
+    tracking.start()
+    tracking.track()  # its predecessor may have sent outputs of this one
+    tracking.track()
+    switches = baseline_switches(switches_in(tracking.broker), CONFIG.grid)[0]
+    assert [one.from_offset for one in switches] == [0, 1, 2]
+    assert tracking.references() == [{"navigation": 20}, {"navigation": 20}, {"navigation": 7}]
+
+
+def test_a_file_is_scored_by_though_no_family_of_it_is_mature() -> None:
+    tracking = Tracking(Fleet(learned("navigation", references=1), pinned=True))
+    tracking.track()
+    assert tracking.references() == [{"navigation": 1}]
+
+
+def test_what_a_family_scores_by_comes_back_to_the_last_bit() -> None:
+    [family] = learned("navigation").families.values()
+    data = encode_scoring_family(family, CONFIG.grid)
+    found, grid = decode_scoring_family(data)
+    assert (encode_scoring_family(found, grid), grid) == (data, CONFIG.grid)
+    shuffled = msgspec.structs.replace(family, cells=dict(reversed(family.cells.items())), recent=[1, 2, 3])
+    assert encode_scoring_family(shuffled, CONFIG.grid) == data
+    assert (found.cells, found.policy, found.largest) == (family.cells, family.policy, family.largest)
+
+
+def test_a_switch_whose_content_is_not_among_the_records_is_told() -> None:
+    tracking = Tracking(Fleet(learned("navigation")))
+    tracking.track()
+    switches = [(key, value) for key, value in switches_in(tracking.broker) if b"/switch/" in key]
+    with pytest.raises(StateFormatError, match="is not among the records"):
+        baseline_switches(switches, CONFIG.grid)
+
+
+def test_a_content_of_a_newer_version_is_told() -> None:
+    data = msgspec.msgpack.decode(encode_scoring_family(learned("navigation").families["navigation"], CONFIG.grid))
+    with pytest.raises(BaselineFormatError, match="scoring baseline has schema_version 99"):
+        decode_scoring_family(msgspec.msgpack.encode([99, *data[1:]]))

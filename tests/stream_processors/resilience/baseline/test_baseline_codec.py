@@ -263,3 +263,11 @@ def test_a_record_without_policy_sums_takes_the_old_ones_away() -> None:
     apply_record(baseline, key, SUMS.tobytes() + POLICY.tobytes())
     apply_record(baseline, key, None)
     assert (baseline.families["f"].cells, baseline.families["f"].policy) == ({}, {})
+
+
+def test_the_import_that_a_family_goes_back_to_is_told_by_its_record() -> None:
+    family = FamilyBaseline(references=7, origin="request-1")
+    received = StageBaseline()
+    for key, value in baseline_records("navigation", family, []):
+        apply_record(received, key, value)
+    assert received.families["navigation"].origin == "request-1"

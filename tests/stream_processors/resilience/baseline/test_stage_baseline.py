@@ -187,3 +187,34 @@ def test_bounds_of_a_family_come_with_its_baseline() -> None:
     family = ready(learned, config).families["navigation"]
     assert family.bounds == (8.0, 7.0)
     assert (family.references, family.bound_references) == (6, 2)
+
+
+SMALL = BaselineConfig(mature_episodes=10, calibration_episodes=10, learning_references=20)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "outgrows"),
+    [
+        ({"references": 100}, {"references": 109}, False),
+        ({"references": 100}, {"references": 110}, True),
+        ({"references": 10}, {"references": 11}, True),
+        ({"references": 30}, {"references": 33}, True),
+        ({"references": 100}, {"references": 99}, True),  # not what it has grown to
+        ({"references": 100}, {"references": 101, "origin": "an import"}, True),
+        ({"references": 100}, {"references": 100, "frozen": True}, True),
+        ({"references": 100, "valued": 9}, {"references": 101, "valued": 10}, True),
+        ({"references": 100, "stable": 9}, {"references": 101, "stable": 10}, True),
+        ({"references": 100, "valued": 50}, {"references": 101, "valued": 51}, False),
+        ({"references": 100, "bounds": 9}, {"references": 101, "bounds": 10}, True),
+        ({"references": 100, "bounds": 19}, {"references": 101, "bounds": 20}, True),
+        ({"references": 19}, {"references": 20}, True),
+        ({"references": 100}, {"references": 100}, False),
+    ],
+)
+def test_a_family_is_outgrown_by_a_tenth_or_by_what_may_be_used_of_it(
+    before: dict[str, Any], now: dict[str, Any], outgrows: bool
+) -> None:
+    def family(references: int, bounds: int = 0, **fields: Any) -> FamilyBaseline:
+        return FamilyBaseline(references=references, largest=[LargestSums(1.0, 1.0, 5)] * bounds, **fields)
+
+    assert family(**now).outgrows(family(**before), SMALL) == outgrows
