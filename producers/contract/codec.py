@@ -32,6 +32,7 @@ from springback.producers.contract.fault_words import shown
 from springback.producers.contract.frame import (
     MAX_DISTINCT_TEXTS,
     SCHEMA_VERSION,
+    Count,
     EpisodeEnd,
     EpisodeHeader,
     Identifier,
@@ -90,6 +91,10 @@ def _document(frame: StepFrame, column_form: Any) -> dict[str, Any]:
         }
     if frame.ends:
         document["ends"] = frame.ends
+    if frame.lost_steps:
+        document["lost_steps"] = frame.lost_steps
+    if frame.lost_ends:
+        document["lost_ends"] = frame.lost_ends
     return document
 
 
@@ -141,6 +146,8 @@ def _wire_decoder(cells: dict[str, Any], encoding: Any) -> Any:
             ("episodes", tuple[EpisodeHeader, ...], ()),
             ("steps", Optional[steps], None),
             ("ends", tuple[EpisodeEnd, ...], ()),
+            ("lost_steps", Count, 0),
+            ("lost_ends", Count, 0),
         ],
     )
     return encoding.Decoder(wire)
@@ -186,6 +193,8 @@ def _clean_frame(wire: Any) -> StepFrame:
         episodes=wire.episodes,
         steps={} if wire.steps is None else _clean_columns(wire.steps),
         ends=wire.ends,
+        lost_steps=wire.lost_steps,
+        lost_ends=wire.lost_ends,
     )
 
 

@@ -189,6 +189,7 @@ class StepFrame(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             integers, float64 for numbers (absent cells hold `columns.ABSENT`), `TextColumn` for texts.
         ends: the ends of episodes; each follows all steps of its episode.
         faults: what could not be read of this frame. A faulty header keeps its place in `episodes`.
+        lost_steps, lost_ends: what the producer could not keep, of all that was reported in this session until now.
         schema_version: version of the wire contract.
     """
 
@@ -199,6 +200,8 @@ class StepFrame(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     ends: tuple[EpisodeEnd, ...] = ()
     faults: tuple[PartFault, ...] = ()
     schema_version: int = SCHEMA_VERSION
+    lost_steps: int = 0
+    lost_ends: int = 0
 
     @property
     def n_steps(self) -> int:

@@ -23,6 +23,7 @@ from springback.producers.contract.columns import (
 from springback.producers.contract.fault_words import shown, shown_fields, told, without_rounding
 from springback.producers.contract.frame import (
     SCHEMA_VERSION,
+    Count,
     EpisodeEnd,
     EpisodeHeader,
     Identifier,
@@ -77,6 +78,8 @@ def salvage_frame(document: object) -> StepFrame:
             end for i, entry in enumerate(_entries(document, "ends")) if (end := read_end(i, entry, faults)) is not None
         ),
         faults=tuple(faults),
+        lost_steps=_count(document, "lost_steps"),
+        lost_ends=_count(document, "lost_ends"),
     )
 
 
@@ -87,6 +90,14 @@ def _identifier(document: dict[Any, Any], name: str) -> str:
         raise UnreadableFrameError(
             reason=f"bad_{name}", detail=f"{name} {shown(document.get(name))!r}: {error}"
         ) from error
+
+
+def _count(document: dict[Any, Any], name: str) -> int:
+    """A count that is a remark, for whose sake no frame is refused: 0 where it is none."""
+    try:
+        return msgspec.convert(document.get(name, 0), Count)
+    except msgspec.ValidationError:
+        return 0
 
 
 def _entries(document: dict[Any, Any], name: str) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from springback.producers.contract.columns import LARGEST_NUMBER, STEP_COLUMNS, ColumnSpec
+from springback.producers.contract.columns import LARGEST_INTEGER, LARGEST_NUMBER, STEP_COLUMNS, ColumnSpec
 from springback.producers.contract.frame import MAX_IDENTIFIER, SCHEMA_VERSION, EpisodeEnd, EpisodeHeader
 from springback.producers.contract.salvage import MAX_FRAME_EPISODES, MAX_FRAME_ROWS
 
@@ -53,10 +53,17 @@ def frame_schema() -> dict[str, Any]:
                 "maxItems": MAX_FRAME_EPISODES,
                 "description": "ends; each follows all steps of its episode",
             },
+            "lost_steps": _lost("steps"),
+            "lost_ends": _lost("ends"),
         },
         "required": ["schema_version", "producer", "session"],
         "$defs": components,
     }
+
+
+def _lost(what: str) -> dict[str, Any]:
+    said = f"how many {what} of this session the producer has dropped until now"
+    return {"type": "integer", "minimum": 0, "maximum": LARGEST_INTEGER, "default": 0, "description": said}
 
 
 def _steps_schema() -> dict[str, Any]:

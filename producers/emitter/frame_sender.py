@@ -221,7 +221,11 @@ class FrameSender:
         counts = [steps_and_ends(report) for report in reports]
         settle = partial(self._settle, sum(steps for steps, _ in counts), sum(ends for _, ends in counts))
         try:
-            frame_bytes = encode_msgpack(build_frame(self._producer, self._session, reports))
+            frame = build_frame(self._producer, self._session, reports)
+            lost = self.report
+            frame_bytes = encode_msgpack(
+                msgspec.structs.replace(frame, lost_steps=lost.steps_dropped, lost_ends=lost.ends_dropped)
+            )
         except Exception as error:  # what the checks have let through must not end the thread either
             refusal = FrameRefusedError(f"{type(error).__name__}: {error}")
             self._frames.note_error(refusal)

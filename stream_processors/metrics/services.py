@@ -151,6 +151,14 @@ WORKER_STEP_FATES = MetricSpec(
     source="ours",
     labels=("fate",),
 )
+WORKER_TOLD_LOSSES = MetricSpec(
+    name="springback_worker_producer_lost_steps_total",
+    kind="counter",
+    unit="steps",
+    help="Steps that producers say they have lost, as buffer and spool were full or Kafka refused them. A worker that "
+    "begins, or takes a partition over, counts what the sessions that run had lost before.",
+    source="ours",
+)
 WORKER_SHEDDINGS = MetricSpec(
     name="springback_worker_state_shed_total",
     kind="counter",
@@ -220,6 +228,7 @@ WORKER_METRICS: tuple[MetricSpec, ...] = (
     WORKER_COSTLY_MESSAGES,
     WORKER_LARGE_STATES,
     WORKER_STEP_FATES,
+    WORKER_TOLD_LOSSES,
     WORKER_SHEDDINGS,
     WORKER_TICK_FAILURES,
     WORKER_REBALANCES,
