@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -113,7 +114,19 @@ def drive_stress(said: dict[str, Any]) -> None:
     drive_gymnasium(said)
 
 
+def drive_spool(said: dict[str, Any]) -> None:
+    assert Path("robot-7.spool").is_dir()
+    assert Path("robot-8.spool").is_dir()
+    said["emitter"].begin_episode(family="f").step(progress=0.5)
+
+
+def drive_signals(said: dict[str, Any]) -> None:
+    assert signal.signal(signal.SIGTERM, signal.SIG_DFL) is not signal.SIG_DFL
+    said["emitter"].begin_episode(family="f").step(progress=0.5)
+
+
 DRIVERS = [
+    drive_spool, drive_signals,
     drive_gymnasium, drive_vector, drive_latch, drive_habitat, drive_habitat_vector,
     drive_habitat_vector, drive_simulator, drive_agents,
     drive_habitat, drive_stress, drive_node,
