@@ -7,10 +7,11 @@
 #   make demo BROKER=kafka           the same on a real Apache Kafka (or BROKER=HOST:PORT for one that runs already)
 #   make test                        all tests; ARGS=... goes to pytest
 #   make test-oldest                 the tests of the base install, on the oldest Python that it runs on
-#   make check                       lint, format, types, import order
+#   make check                       lint, format, types, import order, known vulnerabilities
 #   make bench                       steps per second through one worker
 #   make fuzz                        100,000 odd frames at the decoder and the core, and as many at a live worker
 #   make faults                      faults of every kind on a real Kafka, and whether anything was lost or doubled
+#   make dist                        wheel and source distribution in dist/, with an SBOM (CycloneDX) of what the wheel brings
 #   make venv | make clean           set up only | remove what was set up and built
 
 BROKER ?= embedded
@@ -39,10 +40,10 @@ ROOMS_OF_AGENTS := contract emitter environments habitat habitat_testbed mapping
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-oldest check bench fuzz faults clean java java-if-possible monitoring-if-possible sources-if-possible
+.PHONY: help venv demo test test-oldest check dist bench fuzz faults clean java java-if-possible monitoring-if-possible sources-if-possible
 
 help:
-	@sed -n '4,14s/^# *//p' Makefile
+	@sed -n '4,15s/^# *//p' Makefile
 
 venv: $(INSTALLED)
 
@@ -81,12 +82,22 @@ check: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	PATH="$(BIN):$$PATH" $(BIN)/python .ci/audit_dependencies.py
 	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet .src/springback/*.py $(addprefix producers/,$(ROOMS_OF_AGENTS)) \
 		$(addprefix tests/producers/,$(ROOMS_OF_AGENTS))
 
 fuzz: $(INSTALLED)
 	$(BIN)/python -m tests.fuzz $(ARGS)
 	SPRINGBACK_FUZZ_FRAMES=100000 $(BIN)/python -m pytest -n 0 tests/stream_processors/worker/test_worker_under_odd_frames.py
+
+# The SBOM is of an environment that holds the wheel with all extras and nothing else.
+dist: $(INSTALLED)
+	rm -rf dist build/sbom
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv build/sbom
+	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[all]"
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON \
+		-o dist/springback.cdx.json build/sbom/bin/python
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
