@@ -1,6 +1,6 @@
 """Whether what is installed has known vulnerabilities. It ends with 1 if so, and with a sentence where nobody can say.
 
-The answer is that of `pip-audit`, which asks an index on the network, and it must come within two minutes. What has been
+The answer is that of `pip-audit`, which asks an index on the network, within two minutes. What has been
 looked at and found harmless is passed over by its number: AUDIT_IGNORE="PYSEC-2026-1 GHSA-x".
 """
 

@@ -96,7 +96,9 @@ class Stream:
             "SPRINGBACK_RECOVERY_BOUND_S": str(DEADLINE_S),
             **{f"SPRINGBACK_{key.upper()}": value for key, value in options.items()},
         }
-        asyncio.run(declare_topics(address, prefix=self.prefix, app_id=self.prefix + "springback"))
+        copies = int(options.get("replication", "1"))
+        app_id = self.prefix + "springback"
+        asyncio.run(declare_topics(address, prefix=self.prefix, app_id=app_id, replication=copies))
 
     def start(self, **options: str) -> WorkerProcess:
         more = {f"SPRINGBACK_{key.upper()}": value for key, value in options.items()}
