@@ -151,10 +151,12 @@ class StageContexts(Generic[S]):
                 self._switched_at = self._clock()
             self._prune({switch.partition for switch in switches})
             await self._port.written()
+            if not current():
+                return False
         if renewal is not None:
             for number in self._eligible(wanted):
                 self._live[number].asked = True
-        return current()
+        return True
 
     def apply(self, work: Iterable[tuple[StageEvent, PartitionState[S], Bucket[S]]]) -> list[Output]:
         """Applies events by what counts at their offsets: in one call those that are in the same context."""

@@ -297,3 +297,35 @@ def test_of_the_switches_from_before_the_latest_workers_last_one_counts(
     before = [switch for switch in switches if switch.from_offset <= offset]
     expected = max(before, key=lambda switch: (switch.reign, switch.from_offset), default=None)
     assert ContextLog(switches).at(offset) == expected
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_a_revocation_at_any_wait_gives_the_batch_up(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, factor = FakeEngine(), Factor()
+    factor.learn()
+    stage = stage_on(engine, contexts=factor)
+    engine.append(0, b"k", b"x")
+    run(stage, engine.read(0))
+    factor.learn()
+    engine.now += 2
+    engine.append(0, b"k", b"x")
+    waits = 0
+
+    async def revoked_at() -> None:
+        nonlocal waits
+        if waits == at:
+            stage.forget()
+        waits += 1
+
+    async def send(outputs: Sequence[Output]) -> None:
+        engine.sent += outputs
+        await revoked_at()
+
+    monkeypatch.setattr(engine, "send", send)
+    monkeypatch.setattr(engine, "written", revoked_at)
+    # A send, contents, switches, what is let go; then the outputs and the state.
+    assert run(stage, engine.read(0)) == ([0] if at > 5 else [])
+    engine.read_next[0] = 0
+    run(stage, engine.read(0))
+    # Until its switch had been written it counted for nothing.
+    assert set(values(engine)) == {b"1:120x1", b"2:3840x1" if at < 2 else b"2:3840x2"}
