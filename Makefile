@@ -12,6 +12,7 @@
 #   make fuzz                        100,000 odd frames at the decoder and the core, and as many at a live worker
 #   make faults                      faults of every kind on a real Kafka, and whether anything was lost or doubled
 #   make dist                        wheel and source distribution in dist/, with an SBOM (CycloneDX) of what the wheel brings
+#   make soak                        the pipeline at what one core gives, for 20 minutes: whether anything grows or lags
 #   make venv | make clean           set up only | remove what was set up and built
 
 BROKER ?= embedded
@@ -40,10 +41,10 @@ ROOMS_OF_AGENTS := contract emitter environments habitat habitat_testbed mapping
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-oldest check dist bench fuzz faults clean java java-if-possible monitoring-if-possible sources-if-possible
+.PHONY: help venv demo test test-oldest check dist bench fuzz faults soak clean java java-if-possible monitoring-if-possible sources-if-possible
 
 help:
-	@sed -n '4,15s/^# *//p' Makefile
+	@sed -n '4,16s/^# *//p' Makefile
 
 venv: $(INSTALLED)
 
@@ -104,6 +105,9 @@ bench: $(INSTALLED)
 
 faults: $(INSTALLED) java
 	$(BIN)/python -m tests.faults $(ARGS)
+
+soak: $(INSTALLED) java
+	$(BIN)/python -m tests.soak $(ARGS)
 
 # The real Kafka runs on the machine's own Java, from its Maven artefacts.
 java:

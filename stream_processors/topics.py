@@ -51,6 +51,7 @@ class TopicSpec(NamedTuple):
         retention_ms: how long records are kept; None where the topic is compacted.
         single_partition: one partition whatever the others have, where the order of all records matters.
         largest_bytes: the largest record that the topic takes.
+        time_of_sender: whether records keep the time that their sender gave them, in place of the broker's.
         extra: further settings of the topic, by their Kafka names.
     """
 
@@ -60,28 +61,25 @@ class TopicSpec(NamedTuple):
     retention_ms: int | None = None
     single_partition: bool = False
     largest_bytes: int = LARGEST_RECORD_BYTES
+    time_of_sender: bool = False
     extra: tuple[tuple[str, str], ...] = ()
 
     def config(self) -> dict[str, str]:
         """The settings of the topic, by their Kafka names."""
         retention = {} if self.retention_ms is None else {"retention.ms": str(self.retention_ms)}
         largest = {"max.message.bytes": str(self.largest_bytes)}
-        return {"cleanup.policy": self.cleanup, **largest, **retention, **dict(self.extra)}
+        # By the broker's clock alone: of one whose own clock is behind the records would be removed as too old, and the
+        # next stage would take its time for that of the others.
+        time = {"message.timestamp.type": "CreateTime" if self.time_of_sender else "LogAppendTime"}
+        return {"cleanup.policy": self.cleanup, **largest, **retention, **time, **dict(self.extra)}
 
 
 TOPICS: tuple[TopicSpec, ...] = (
-    # Records carry the broker's time: it stands in for the clock of an agent that has none.
-    TopicSpec(
-        STEPS,
-        "producer",
-        "delete",
-        7 * _DAY_MS,
-        # Whatever is refused goes whole to the dead letters, so it must be smaller than what those take.
-        largest_bytes=LARGEST_RECORD_BYTES // 16,
-        extra=(("message.timestamp.type", "LogAppendTime"),),
-    ),
+    # The broker's time stands in for the clock of an agent that has none. Whatever is refused goes whole to the dead
+    # letters, so it must be smaller than what those take.
+    TopicSpec(STEPS, "producer", "delete", 7 * _DAY_MS, largest_bytes=LARGEST_RECORD_BYTES // 16),
     # Larger, as the scores are added. Its records keep the time at which they came into `steps`.
-    TopicSpec(JUDGED_STEPS, "producer", "delete", 7 * _DAY_MS, largest_bytes=LARGEST_JUDGED_BYTES),
+    TopicSpec(JUDGED_STEPS, "producer", "delete", 7 * _DAY_MS, largest_bytes=LARGEST_JUDGED_BYTES, time_of_sender=True),
     TopicSpec(DEAD_LETTER, "producer", "delete", 30 * _DAY_MS),
     TopicSpec(CONTRIBUTIONS, "family", "delete", 7 * _DAY_MS),
     # A family's own record follows its cells, so whoever reads it has read them.

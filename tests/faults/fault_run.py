@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -255,6 +256,8 @@ class FaultRun:
             recovery_s: float | None = await watch.recovered(since, _RECOVERY_S)
         except TimeoutError as error:
             recovery_s = None
+            for worker in fleet.live_workers():
+                worker.signal(signal.SIGUSR1)
             self._report.mismatches.append(f"{kind.name}: {error}")
         self._report.faults.append(StruckFault(kind=kind.name, recovery_s=recovery_s))
         for end in fleet.own_ends[ended_before:]:

@@ -44,6 +44,27 @@ def test_kinds_have_names_of_their_own_and_are_found_by_them() -> None:
     assert [kind.name for kind in kinds_of(("broker_killed", "worker_killed"))] == ["worker_killed", "broker_killed"]
 
 
+def test_a_worker_that_is_asked_says_where_its_tasks_are() -> None:
+    program = """
+import asyncio, os, signal
+from tests.faults.worker_process import tell_waits
+
+async def waits_for_nothing():
+    await asyncio.Event().wait()
+
+async def main():
+    waiting = asyncio.ensure_future(waits_for_nothing())
+    signal.signal(signal.SIGUSR1, tell_waits)
+    await asyncio.sleep(0)
+    os.kill(os.getpid(), signal.SIGUSR1)
+    await asyncio.sleep(0)
+
+asyncio.run(main())
+"""
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "in waits_for_nothing" in run.stderr
+
+
 def test_a_clock_goes_on_from_where_it_is_set_and_can_be_set_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

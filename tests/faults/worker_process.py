@@ -1,10 +1,14 @@
-"""A worker of a faulted run: the product's own, with a wall clock that can be set back while it runs.
+"""A worker of a faulted run: the product's own, with a wall clock that can be set back, and a say in what it waits for.
 
 Started as a program with the file for `ready` and the file of the clock: eight bytes, a float64, that are added to what
-`time.time` says. Only the wall clock is set; the monotonic one goes on, as on a real machine.
+`time.time` says. Only the wall clock is set; the monotonic one goes on, as on a real machine. At SIGUSR1 it writes to
+its log where each of its threads and tasks is: of one that does not recover, that is all there is to go by.
 """
 
+import asyncio
+import faulthandler
 import mmap
+import signal
 import struct
 import sys
 import time
@@ -31,7 +35,16 @@ def shift_clock(file: Path) -> None:
     time.time = shifted
 
 
+def tell_waits(*_: object) -> None:
+    """Writes where every thread and every task of every loop is."""
+    faulthandler.dump_traceback(all_threads=True)
+    for task in list(asyncio.tasks._all_tasks):  # type: ignore[attr-defined]  # of all loops: one has a thread of its own
+        task.print_stack(file=sys.stderr)
+    sys.stderr.flush()
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGUSR1, tell_waits)
     shift_clock(Path(sys.argv[2]))  # before anything has taken the function for itself
     from springback.stream_processors.service.run import configure_logging
     from springback.stream_processors.settings import load_settings

@@ -8,7 +8,16 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # type: ignore[import-untyped]
 
 from springback.stream_processors.errors import TopicDeclarationError, TopicMismatchError
-from springback.stream_processors.topics import BASELINES, STEPS, STEPS_TABLE, TOPICS, changelog_name, declare_topics
+from springback.stream_processors.topics import (
+    BASELINES,
+    JUDGED_STEPS,
+    STEPS,
+    STEPS_TABLE,
+    SUMMARIES,
+    TOPICS,
+    changelog_name,
+    declare_topics,
+)
 
 
 def own_prefix() -> str:
@@ -49,6 +58,9 @@ def test_cleanup_and_the_brokers_clock_are_set(apache_kafka: str) -> None:
 
     steps = asyncio.run(settings_of(prefix + STEPS))
     assert (steps["cleanup.policy"], steps["message.timestamp.type"]) == ("delete", "LogAppendTime")
+    # A worker whose clock stands in 1970 must not have its episodes removed as too old.
+    assert asyncio.run(settings_of(prefix + SUMMARIES))["message.timestamp.type"] == "LogAppendTime"
+    assert asyncio.run(settings_of(prefix + JUDGED_STEPS))["message.timestamp.type"] == "CreateTime"
     assert asyncio.run(settings_of(prefix + BASELINES))["cleanup.policy"] == "compact"
     assert asyncio.run(settings_of(changelog_name(prefix + "app", STEPS_TABLE)))["cleanup.policy"] == "compact"
 
