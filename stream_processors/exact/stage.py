@@ -83,6 +83,7 @@ class ExactStage(Generic[S]):
         bucket_of: the bucket of a message's key.
         batch_max: most events applied at once.
         most_buckets: buckets that a partition may have; an event of one more is refused.
+        input_partitions: how many partitions the input has; state of another number is refused. 0 where nobody looks.
         session_timeout_s: silence after which the group takes a worker for dead.
         stall_s: silence of a partition with unread messages after which it is read again.
         contexts: what events are applied by besides the states, and what applies them then; None for the reducer alone.
@@ -100,6 +101,7 @@ class ExactStage(Generic[S]):
         *,
         batch_max: int = 500,
         most_buckets: int = 1_000_000,
+        input_partitions: int = 0,
         session_timeout_s: float = 10.0,
         stall_s: float = 5.0,
         contexts: ContextSource[S] | None = None,
@@ -110,7 +112,7 @@ class ExactStage(Generic[S]):
         self.counts = StageCounts()
         self._port = port
         self._reducer = reducer
-        self._state = StageState(table, reducer)
+        self._state = StageState(table, reducer, input_partitions)
         self._bucket_of = bucket_of
         self._batch_max = self._limit = batch_max
         self._most_buckets = most_buckets

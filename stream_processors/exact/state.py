@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from springback.stream_processors.errors import StateFormatError, StateFullError
+from springback.stream_processors.errors import StateFormatError, StateFullError, TopicMismatchError
 from springback.stream_processors.exact.context_log import read_context_key
 from springback.stream_processors.exact.port import StageReducer
 from springback.stream_processors.topics import LARGEST_RECORD_BYTES
@@ -58,12 +58,14 @@ class PositionRecord(msgspec.Struct, frozen=True, array_like=True):
         time_s: the broker's time of the last event read, in seconds.
         applied: for each bucket the offset last applied to it when this was written. A bucket that is found behind it
             has been overwritten by a worker that came back from a long pause.
+        partitions: how many partitions the input had; 0 in records of before that was written.
     """
 
     schema_version: int
     wanted: int
     time_s: float
     applied: dict[int, int]
+    partitions: int = 0
 
 
 class _Version(msgspec.Struct, array_like=True):
@@ -138,9 +140,9 @@ def decode_bucket(key: bytes, data: bytes) -> tuple[int, bytes]:
         raise _unreadable(key, data, error) from error
 
 
-def encode_position(wanted: int, time_s: float, applied: dict[int, int]) -> bytes:
+def encode_position(wanted: int, time_s: float, applied: dict[int, int], partitions: int = 0) -> bytes:
     """A partition's position record."""
-    return _encode(PositionRecord(STATE_SCHEMA_VERSION, wanted, time_s, applied))
+    return _encode(PositionRecord(STATE_SCHEMA_VERSION, wanted, time_s, applied, partitions))
 
 
 def decode_position(key: bytes, data: bytes) -> PositionRecord:
@@ -261,11 +263,13 @@ class StageState(Generic[S]):
     Args:
         table: where they are kept.
         reducer: encodes and decodes the buckets' own states.
+        input_partitions: how many partitions the input has, which must stay so; 0 where nobody looks.
     """
 
-    def __init__(self, table: StateTable, reducer: StageReducer[S]) -> None:
+    def __init__(self, table: StateTable, reducer: StageReducer[S], input_partitions: int = 0) -> None:
         self._table = table
         self._reducer = reducer
+        self._input_partitions = input_partitions
         self._partitions: dict[int, PartitionState[S]] = {}
 
     def forget(self) -> None:
@@ -334,13 +338,15 @@ class StageState(Generic[S]):
         """Writes how far the partition has been read. Its buckets must have been written before."""
         applied = {bucket.number: bucket.applied for bucket in partition.buckets.values() if bucket.applied >= 0}
         key = position_key(partition.number)
-        self._table.put(key, encode_position(partition.wanted, partition.time_s, applied))
+        self._table.put(key, encode_position(partition.wanted, partition.time_s, applied, self._input_partitions))
         partition.known = True
 
     def _read(self, number: int) -> PartitionState[S]:
         stored = self._table.stored()
         key = position_key(number)
         record = decode_position(key, stored[key]) if key in stored else None
+        if record is not None:
+            self._check_input(record)
         live: PartitionState[S] = (
             PartitionState(number, 0, 0.0, known=False)
             if record is None
@@ -357,6 +363,18 @@ class StageState(Generic[S]):
                 _log.warning("state_behind partition=%d bucket=%d has=%d of=%d", number, bucket_number, found, applied)
                 live.wanted = found + 1
         return live
+
+    def _check_input(self, record: PositionRecord) -> None:
+        """Keys of an input with other partitions are elsewhere than the state that belongs to them."""
+        if 0 in (record.partitions, self._input_partitions) or record.partitions == self._input_partitions:
+            return
+        now = self._input_partitions
+        message = (
+            f"The state was made with {record.partitions} partitions, and now there are {now}: producers' keys are in "
+            "other partitions than their state. Partitions were added, and Kafka takes none away again: go on under "
+            f"another prefix (`springback topics --prefix NEW --partitions {now}`)."
+        )
+        raise TopicMismatchError(message)
 
     def _bucket_records(self, partition: int) -> Iterator[tuple[int, bytes]]:
         for key, value in self._table.stored().items():

@@ -125,6 +125,7 @@ def add_stage(
         reducer,
         bucket_of,
         batch_max=settings.batch_max,
+        input_partitions=settings.partitions,
         most_buckets=max(settings.families, settings.buckets),
         session_timeout_s=settings.session_timeout_s,
         stall_s=settings.stall_s,

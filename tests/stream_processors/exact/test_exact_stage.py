@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.errors import StateFormatError, TopicMismatchError
 from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.exact.state import decode_bucket
 from tests.stream_processors.fake_engine import CountingReducer, FakeEngine, State, run, stage_on, values
@@ -167,3 +167,21 @@ def test_a_record_that_cannot_be_read_is_an_error(engine: FakeEngine) -> None:
     engine.table[b"0/next"] = b"not ours"
     with pytest.raises(StateFormatError, match="0/next"):
         run(stage_on(engine), engine.arrivals([engine.append(0, b"k", b"x")]))
+
+
+def test_state_of_an_input_that_has_other_partitions_now_is_refused(engine: FakeEngine) -> None:
+    events = [engine.append(0, b"k", b"x") for _ in range(2)]
+    assert run(stage_on(engine, input_partitions=4), engine.arrivals(events[:1])) == [0]
+    before = dict(engine.table)
+    with pytest.raises(TopicMismatchError, match=r"made with 4 partitions, and now there are 6.*--partitions 6"):
+        run(stage_on(engine, input_partitions=6), engine.arrivals(events))
+    assert engine.table == before
+    assert run(stage_on(engine, input_partitions=4), engine.arrivals(events)) == [0, 1]
+
+
+def test_state_that_does_not_say_of_how_many_partitions_it_is_goes_on(engine: FakeEngine) -> None:
+    events = [engine.append(0, b"k", b"x") for _ in range(2)]
+    assert run(stage_on(engine), engine.arrivals(events[:1])) == [0]
+    assert run(stage_on(engine, input_partitions=4), engine.arrivals(events)) == [0, 1]
+    with pytest.raises(TopicMismatchError):
+        run(stage_on(engine, input_partitions=5), engine.arrivals(events))

@@ -99,6 +99,6 @@ def test_a_reducers_state_of_another_version_is_refused() -> None:
 
 
 def test_records_of_a_newer_version_are_refused() -> None:
-    newer = b"\x94\x63" + encode_position(5, 0.0, {})[2:]
+    newer = b"\x95\x63" + encode_position(5, 0.0, {})[2:]
     with pytest.raises(StateFormatError, match=r"b'2/next' has schema_version 99, this worker reads 1"):
         decode_position(b"2/next", newer)
