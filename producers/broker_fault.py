@@ -141,7 +141,7 @@ def _settle(found: asyncio.Future[BrokerFault | None], fault: BrokerFault | None
 def access_fault(error: BaseException | None) -> BrokerFault | None:
     """The fault that an error of kafka-python or aiokafka stands for if the broker refuses the user something."""
     what = _RIGHTS.get(getattr(error, "errno", None) or 0)
-    if what is None:
+    if what is None or isinstance(error, OSError):  # whose numbers are the system's
         return None
     said = str(error).strip() or type(error).__name__
     return BrokerFault(
