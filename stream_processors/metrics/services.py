@@ -174,6 +174,13 @@ WORKER_TICK_FAILURES = MetricSpec(
     source="ours",
     labels=STAGE,
 )
+WORKER_SWITCHES = MetricSpec(
+    name="springback_worker_baseline_switches_total",
+    kind="counter",
+    unit="times",
+    help="Times that a partition went over to another baseline to be scored by; the topic baseline-switches shows them.",
+    source="ours",
+)
 WORKER_REBALANCES = MetricSpec(
     name="springback_worker_rebalances_total",
     kind="counter",
@@ -231,6 +238,7 @@ WORKER_METRICS: tuple[MetricSpec, ...] = (
     WORKER_TOLD_LOSSES,
     WORKER_SHEDDINGS,
     WORKER_TICK_FAILURES,
+    WORKER_SWITCHES,
     WORKER_REBALANCES,
     WORKER_OPEN_EPISODES,
     WORKER_BASELINE_CELLS,

@@ -35,6 +35,7 @@ def measure_worker(
     yield Measurement(metrics.WORKER_SHEDDINGS, stages.tracker.sheddings)
     for stage in stages.all():
         yield from _measure_stage(stage, now)
+    yield Measurement(metrics.WORKER_SWITCHES, stages.track_steps.counts.switches)
     yield Measurement(metrics.WORKER_REBALANCES, rebalances)
     states = stages.track_steps.states()
     if states is not None:

@@ -182,3 +182,8 @@ def test_a_hole_counts_once_whatever_its_length() -> None:
     counts.passed_over(40)
     counts.passed_over(2)
     assert (counts.holes, counts.lost_offsets) == (2, 42)
+
+
+def test_switches_are_those_of_the_stage_that_scores(worker: Worker) -> None:
+    worker.stages.track_steps.counts.switches = 3
+    assert worker.value(metrics.WORKER_SWITCHES) == 3
