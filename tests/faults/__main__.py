@@ -87,6 +87,7 @@ def faults(
     kinds: Annotated[
         str, typer.Option(metavar="KIND,KIND,…", help=f"Which faults, of {', '.join(KIND_NAMES)}; or `all`.")
     ] = "all",
+    times: Annotated[int, typer.Option(min=1, max=1000, help="How often a run does each of them.")] = 1,
     modes: Annotated[
         str,
         typer.Option(metavar="MODE,MODE", help="Baselines: `frozen` (a file), `live` (learned meanwhile), or `all`."),
@@ -107,11 +108,10 @@ def faults(
 ) -> None:
     """Have faults happen to a working fleet, and compare all that it says with the offline reducers.
 
-    Emitters, one to three workers and an exporter work on a broker of their own, each as a process, while every fault
-    of `--kinds` happens once, in an order and at instants that the seed says. Then every window, summary, contribution,
-    family reading, baseline, dead letter and counter is compared with what the recorded steps come to without faults;
-    what was sent more than once must be the same, byte for byte; and what the emitters sent must all be there, in
-    order.
+    Emitters, one to three workers and an exporter work on a broker of their own, each as a process, while the faults of
+    `--kinds` happen, in an order and at instants that the seed says. Then every window, summary, contribution, family
+    reading, baseline, dead letter and counter is compared with what the recorded steps come to without faults; what was
+    sent more than once must be the same, byte for byte; and what the emitters sent must all be there, in order.
 
     A run of all kinds takes about eight minutes, most of it waiting for a broker that is away. It ends with 1 if
     anything was wrong; the folders of such runs stay, with all logs and topics.
@@ -125,7 +125,13 @@ def faults(
     base = Path(tempfile.mkdtemp(prefix="springback-faults-", dir=folder))
     plans = [
         RunPlan(
-            seed=seed, mode=mode, kinds=chosen, broker=broker, episodes=episodes, directory=str(base / f"{mode}-{seed}")
+            seed=seed,
+            mode=mode,
+            kinds=chosen,
+            times=times,
+            broker=broker,
+            episodes=episodes,
+            directory=str(base / f"{mode}-{seed}"),
         )
         for seed in range(first_seed, first_seed + seeds)
         for mode in chosen_modes
@@ -153,7 +159,10 @@ def _with_progress(plans: Sequence[RunPlan], parallel: int) -> list[RunReport]:
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*bar, console=Console(stderr=True)) as progress:
         runs = progress.add_task("runs", total=len(plans))
-        tasks = {(plan.seed, plan.mode): progress.add_task("", total=len(plan.kinds), visible=False) for plan in plans}
+        tasks = {
+            (plan.seed, plan.mode): progress.add_task("", total=plan.times * len(plan.kinds), visible=False)
+            for plan in plans
+        }
 
         def tell(line: RunLine) -> None:
             task = tasks[line.seed, line.mode]

@@ -73,6 +73,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
         seed: of the workload, the order of the faults and their instants.
         mode: the baseline: of a file, or learned live.
         kinds: the faults, by name.
+        times: how often each of them is done.
         broker: the broker to start.
         episodes: how many episodes there are at least.
         steps_per_s: steps of all emitters together.
@@ -84,6 +85,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     mode: BaselineMode
     kinds: tuple[str, ...]
+    times: int = 1
     broker: Literal["kafka", "embedded"] = "kafka"
     episodes: int = 300
     steps_per_s: float = 80.0
@@ -222,9 +224,9 @@ class FaultRun:
         return {"FROZEN_BASELINE": str(file)}
 
     async def _work(self, fleet: FleetUnderTest, watch: Watch) -> None:
-        kinds = kinds_of(self._plan.kinds)
+        kinds = kinds_of(self._plan.kinds) * self._plan.times
         if self._small_disk is None:
-            self._report.left_out = [kind.name for kind in kinds if kind.small_disk]
+            self._report.left_out = sorted({kind.name for kind in kinds if kind.small_disk})
             kinds = [kind for kind in kinds if not kind.small_disk]
         self._chance.shuffle(kinds)
         self._doing("starting", 0, len(kinds))
@@ -283,7 +285,7 @@ class FaultRun:
 
     async def _compare(self, fleet: FleetUnderTest) -> None:
         """Compares until nothing is wrong, or what is last told of agents, families and pages should long be there."""
-        self._doing("comparing", len(self._plan.kinds), len(self._plan.kinds))
+        self._doing("comparing", len(self._report.faults), len(self._report.faults))
         deadline = time.monotonic() + _SETTLED_S / 4
         while True:
             found = await read_topics(fleet.broker.address, READ_TOPICS)
