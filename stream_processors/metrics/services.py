@@ -178,7 +178,7 @@ WORKER_SWITCHES = MetricSpec(
     name="springback_worker_baseline_switches_total",
     kind="counter",
     unit="times",
-    help="Times that a partition went over to another baseline to be scored by; the topic baseline-switches shows them.",
+    help="Times that a partition went over to another baseline to score by; the topic baseline-switches shows them.",
     source="ours",
 )
 WORKER_REBALANCES = MetricSpec(
