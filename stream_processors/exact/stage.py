@@ -1,9 +1,10 @@
 """Exactly once in effect, from at-least-once delivery: the state knows how far its input has been read.
 
 The state, not the committed offset, says where reading goes on. Every batch goes through the same steps: drop what is
-left over from before a rebalance; pass over what the state covers, and go back where messages are missing; apply;
-send the outputs and wait for the broker to have them; give up if the partitions may have gone to another worker
-meanwhile; write the buckets, then the positions, and wait for the broker to have those; then acknowledge.
+left over from before a rebalance; see that what events are applied by is written (`contexts`); pass over what the
+state covers, and go back where messages are missing; apply; send the outputs and wait for the broker to have them; give
+up if the partitions may have gone to another worker meanwhile; write the buckets, then the positions, and wait for the
+broker to have those; then acknowledge.
 """
 
 import asyncio
