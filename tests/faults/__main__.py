@@ -1,6 +1,5 @@
 """`make faults`: a fleet on a real Kafka, faults at random instants, and every output against the offline reducers."""
 
-import json
 import shutil
 import sys
 import tempfile
@@ -18,12 +17,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from springback.deploy.child_process import ChildProcess
 from springback.deploy.cli import explain
 from tests.faults.fault_kinds import FAULT_KINDS, KIND_NAMES
-from tests.faults.fault_report import kind_figures, kind_table, run_table
+from tests.faults.fault_report import KindFigures, kind_figures, kind_table, run_table
 from tests.faults.fault_run import BaselineMode, RunLine, RunPlan, RunProgress, RunReport, run_command
 from tests.house import ROOT
 
 _RUN_S = 3600.0
 _LOOK_S = 0.5
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` writes: the first run's plan, the figures of each kind, and the runs that are done."""
+
+    plan: RunPlan
+    kinds: list[KindFigures]
+    runs: list[RunReport]
 
 
 def run_plans(plans: Sequence[RunPlan], parallel: int, tell: Callable[[RunLine], None]) -> list[RunReport]:
@@ -99,7 +106,14 @@ def faults(
         typer.Option(help="A real Kafka, or the embedded one, which loses all when it ends: without its faults."),
     ] = "kafka",
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", dir_okay=False, help="Write figures and runs here too.")
+        Path | None,
+        typer.Option(
+            "--json", metavar="FILE", dir_okay=False, help="Write figures and runs here, after each run anew."
+        ),
+    ] = None,
+    show: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Show what such a file holds; run nothing."),
     ] = None,
     folder: Annotated[
         Path | None,
@@ -118,6 +132,9 @@ def faults(
 
     Example: make faults ARGS="--seeds 20 --parallel 4 --json faults.json"
     """
+    if show is not None:
+        _print_found(msgspec.json.decode(show.read_bytes(), type=Found).runs)
+        return
     chosen = _names(kinds, KIND_NAMES, "--kinds")
     if broker == "embedded":
         chosen = tuple(kind.name for kind in FAULT_KINDS if kind.name in chosen and not kind.broker)
@@ -136,26 +153,36 @@ def faults(
         for seed in range(first_seed, first_seed + seeds)
         for mode in chosen_modes
     ]
-    reports = _with_progress(plans, parallel)
+    reports = _with_progress(plans, parallel, json_file)
+    _print_found(reports)
+    if any(report.mismatches for report in reports):
+        print(f"Logs and topics of the runs with mismatches: {base}")
+        raise typer.Exit(1)
+    shutil.rmtree(base)
+
+
+def _print_found(reports: Sequence[RunReport]) -> None:
     console = Console(width=None if sys.stdout.isatty() else 140)
-    figures = kind_figures(reports)
     console.print(run_table(reports))
-    console.print(kind_table(figures))
+    console.print(kind_table(kind_figures(reports)))
     for kind in sorted({kind for report in reports for kind in report.left_out}):
         console.print(f"Left out, since it needs root and a mount of its own: {kind}")
     for report in reports:
         for text in report.mismatches:
             console.print(f"seed {report.seed}, {report.mode}: {text}", markup=False, highlight=False)
-    if json_file is not None:
-        found = {"plan": plans[0], "kinds": figures, "runs": reports}
-        json_file.write_text(json.dumps(msgspec.to_builtins(found), indent=1) + "\n")
-    if any(report.mismatches for report in reports):
-        console.print(f"Logs and topics of the runs with mismatches: {base}", markup=False)
-        raise typer.Exit(1)
-    shutil.rmtree(base)
 
 
-def _with_progress(plans: Sequence[RunPlan], parallel: int) -> list[RunReport]:
+def _with_progress(plans: Sequence[RunPlan], parallel: int, json_file: Path | None) -> list[RunReport]:
+    done: list[RunReport] = []
+    lock = threading.Lock()
+
+    def keep(report: RunReport) -> None:
+        with lock:
+            done.append(report)
+            if json_file is not None:
+                found = Found(plan=plans[0], kinds=kind_figures(done), runs=done)
+                json_file.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*bar, console=Console(stderr=True)) as progress:
         runs = progress.add_task("runs", total=len(plans))
@@ -167,6 +194,7 @@ def _with_progress(plans: Sequence[RunPlan], parallel: int) -> list[RunReport]:
         def tell(line: RunLine) -> None:
             task = tasks[line.seed, line.mode]
             if isinstance(line, RunReport):
+                keep(line)
                 progress.update(task, visible=False)
                 progress.advance(runs)
                 told = f"{len(line.mismatches)} mismatches" if line.mismatches else "nothing wrong"
