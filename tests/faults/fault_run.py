@@ -35,7 +35,7 @@ from springback.stream_processors.topics import DEAD_LETTER, FAMILIES, STATUS, S
 from tests.faults.exporter_counts import count_differences, counts_of_page, counts_of_readings
 from tests.faults.fault_kinds import FaultKind, kinds_of
 from tests.faults.fault_workload import frozen_baseline
-from tests.faults.fleet_under_test import FleetUnderTest, OwnEnd, Watch, producer_names, until, watching
+from tests.faults.fleet_under_test import FleetUnderTest, Watch, producer_names, until, watching
 from tests.faults.offline_oracle import (
     READ_TOPICS,
     Expected,
@@ -165,6 +165,7 @@ class FaultRun:
         self._config = ResilienceConfig()
         self._report = RunReport(seed=plan.seed, mode=plan.mode)
         self._frozen: StageBaseline | None = None
+        self._judged = 0
         self._small_disk = small_disk(self._directory / "small-disk")
 
     def run(self) -> RunReport:
@@ -246,12 +247,12 @@ class FaultRun:
             await asyncio.sleep(1.0)
         await fleet.finish_emitters(_FINISH_S)
         await watch.settled(_SETTLED_S)
+        self._judge_ends(fleet, "finishing")
 
     async def _strike(self, fleet: FleetUnderTest, watch: Watch, kind: FaultKind, number: int, total: int) -> None:
         self._doing(kind.name, number, total)
         await fleet.scale_to(self._chance.randint(*kind.workers))
         await asyncio.sleep(self._chance.uniform(0.5, 3.0))
-        ended_before = len(fleet.own_ends)
         await kind.strike(fleet, self._chance)
         since = await self._ends_now(watch)
         try:
@@ -262,15 +263,15 @@ class FaultRun:
                 worker.signal(signal.SIGUSR1)
             self._report.mismatches.append(f"{kind.name}: {error}")
         self._report.faults.append(StruckFault(kind=kind.name, recovery_s=recovery_s))
-        for end in fleet.own_ends[ended_before:]:
-            self._judge(end, kind)
+        self._judge_ends(fleet, kind.name, outage=kind.broker)
 
-    def _judge(self, end: OwnEnd, kind: FaultKind) -> None:
-        told = f"{kind.name}: {end.name} ended with {end.exit_code}: {end.reason}"
-        if kind.broker and any(name in end.reason for name in _ENDS_OF_OUTAGES):
-            self._report.own_ends.append(told)
-        else:
-            self._report.mismatches.append(told)
+    def _judge_ends(self, fleet: FleetUnderTest, when: str, *, outage: bool = False) -> None:
+        """Only while the broker is away may a worker end by itself, and say so."""
+        for end in fleet.own_ends[self._judged :]:
+            told = f"{when}: {end.name} ended with {end.exit_code}: {end.reason}"
+            allowed = outage and any(name in end.reason for name in _ENDS_OF_OUTAGES)
+            (self._report.own_ends if allowed else self._report.mismatches).append(told)
+        self._judged = len(fleet.own_ends)
 
     async def _ends_now(self, watch: Watch) -> dict[int, int]:
         deadline = time.monotonic() + _RECOVERY_S
