@@ -230,23 +230,23 @@ def _note_beginnings(table: StepTable, taken: Ints, places: Ints, touched: list[
     A beginning is seen with step 0, also where its row could not be used, or with a frame that names the episode
     before any step of it.
     """
+    rejected = _rejected_starts(table)
     for at in np.flatnonzero(run_begins(places) & (table.step[taken] > 0)).tolist():
         episode, row = touched[places[at]], int(taken[at])
         entry = table.episodes[table.episode[row]]
-        if episode.state.steps == 0 and episode.opened_in == entry.frame and not _rejected_start(table, entry):
+        named = entry.frame, entry.header.agent, entry.header.episode
+        if episode.state.steps == 0 and episode.opened_in == entry.frame and named not in rejected:
             episode.state.joined, episode.state.learning = True, None
 
 
-def _rejected_start(table: StepTable, entry: TableEpisode) -> bool:
-    """Whether step 0 of the episode came in this frame and was rejected."""
-    if not table.rejected_starts:
-        return False
-    own = {
-        place
-        for place, header in enumerate(table.frames[entry.frame].frame.episodes)
-        if (header.agent, header.episode) == (entry.header.agent, entry.header.episode)
-    }
-    return any((entry.frame, place) in table.rejected_starts for place in own)
+def _rejected_starts(table: StepTable) -> set[tuple[int, str, str]]:
+    """The episodes whose step 0 came and was rejected: the frame, the agent and the episode's id."""
+    found: set[tuple[int, str, str]] = set()
+    for frame, place in table.rejected_starts:
+        headers = table.frames[frame].frame.episodes
+        if 0 <= place < len(headers):  # a row that was rejected may name any
+            found.add((frame, headers[place].agent, headers[place].episode))
+    return found
 
 
 def _count_unused(
