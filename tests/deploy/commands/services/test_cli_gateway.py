@@ -1,3 +1,4 @@
+import asyncio
 import json
 import shutil
 import signal
@@ -10,8 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]
 
 from springback.deploy import cli
+from springback.deploy.broker_process import free_port
 from tests.deploy.process_checks import becomes_true
 from tests.house import ROOT
 from tests.producers.gateway.gateway_checks import frame_of
@@ -109,6 +112,36 @@ def test_curl_sends_a_frame_and_sigterm_ends_it(
     assert processes[0].returncode == 0, error
     assert f"Gateway: {address}/v1/frames" in out
     assert "Traceback" not in error
+
+
+@pytest.mark.broker
+def test_what_was_accepted_while_kafka_was_away_outlives_a_kill(
+    start: Start, processes: list[subprocess.Popen[str]], tmp_path: Path, embedded_broker: str
+) -> None:
+    topic = ("--prefix", f"t{uuid.uuid4().hex[:8]}.", "--spool", str(tmp_path / "spool"))
+    address = start("--broker", f"127.0.0.1:{free_port()}", *topic)
+    assert posted(address, frame_of("robot-1", 0)) == 1
+    processes[-1].kill()
+    processes[-1].wait()
+    start("--broker", embedded_broker, *topic)
+    with pytest.raises(AssertionError, match=r"Give|give each one a folder of its own"):
+        start("--broker", embedded_broker, *topic)
+    read = asyncio.run(first_record(embedded_broker, f"{topic[1]}steps"))
+    assert read == (b"robot-1", frame_of("robot-1", 0))
+
+
+def posted(address: str, frame: bytes) -> int:
+    """How many frames the gateway says it has accepted."""
+    request = urllib.request.Request(f"{address}/v1/frames", frame, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+        return int(json.loads(answer.read())["accepted"])
+
+
+async def first_record(address: str, topic: str) -> tuple[bytes, bytes]:
+    consumer = AIOKafkaConsumer(topic, bootstrap_servers=address, auto_offset_reset="earliest")
+    async with consumer:
+        record = await asyncio.wait_for(consumer.getone(), DEADLINE_S)
+        return record.key, record.value
 
 
 @pytest.mark.broker
