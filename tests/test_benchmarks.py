@@ -33,6 +33,15 @@ def test_a_quick_run_finds_figures(tmp_path: Path) -> None:
     assert all(part["rows_per_s"] > 0 for part in found["core"])
 
 
+@pytest.mark.broker
+def test_the_latency_of_a_step_is_found_in_all_states_of_kafka() -> None:
+    ran = bench("--steps", "40", program="tests.benchmarks.emitter_latency")
+    assert ran.returncode == 0, ran.stderr
+    rows = [line.split()[:2] for line in ran.stdout.splitlines()[1:]]
+    assert rows == [[state, spool] for state in ("up", "away", "dying") for spool in ("no", "yes")]
+    assert "0 dropped" in ran.stdout
+
+
 def test_a_frame_size_that_is_none_is_wrong_usage() -> None:
     ran = bench("--sizes", "1,0")
     assert ran.returncode == 2
