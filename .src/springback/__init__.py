@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from springback.producers.environments.vector_wrapper import VectorWrapper
     from springback.producers.environments.wrapper import Wrapper
     from springback.producers.errors import FrameRefusedError, MissingExtraError, ProducerError
+    from springback.producers.habitat.metrics import HabitatReading
     from springback.producers.habitat.sight import instrumented
     from springback.producers.habitat.watch import watch
     from springback.producers.mapping.live import MappedEmitters, MappedSteps
@@ -61,6 +62,7 @@ __all__ = [
     "FamilyReading",
     "FramePublisher",
     "FrameRefusedError",
+    "HabitatReading",
     "JsonLinesPublisher",
     "KafkaPublisher",
     "MappedEmitters",
@@ -111,6 +113,7 @@ _HOMES = {
     "producers.environments.vector_wrapper": ("VectorWrapper",),
     "producers.environments.wrapper": ("Wrapper",),
     "producers.errors": ("FrameRefusedError", "MissingExtraError", "ProducerError"),
+    "producers.habitat.metrics": ("HabitatReading",),
     "producers.habitat.sight": ("instrumented",),
     "producers.habitat.watch": ("watch",),
     "producers.mapping.live": ("MappedEmitters", "MappedSteps"),

@@ -145,23 +145,24 @@ def described(episode: Any, **more: Any) -> EpisodeStart:
 def own_action(action: Any, agent_id: int) -> Any:
     """What of an action is this agent's: by its number in a simulator, by names such as `agent_1_pick` in habitat-lab.
 
-    >>> own_action({0: "turn_left", 1: "move_forward"}, 1), own_action("move_forward", 0)
-    ('move_forward', 'move_forward')
+    >>> own_action({0: "turn_left", 1: "move_forward"}, 1), own_action("move_forward", 0), own_action("move_forward", 1)
+    ('move_forward', 'move_forward', None)
     >>> both = {"action": ("agent_0_pick", "agent_1_base_velocity"), "action_args": {"agent_1_base_vel": [1.0, 0.0]}}
     >>> own_action(both, 0), own_action(both, 1)
     ({'action': ('pick',), 'action_args': {}}, {'action': ('base_velocity',), 'action_args': {'base_vel': [1.0, 0.0]}})
 
     Returns:
-        The action itself where it names no agents; None where it has nothing for this one.
+        None where the action has nothing for this agent; one that names no agents is agent 0's, whom Habitat has take
+        it.
     """
-    if not isinstance(action, Mapping):
-        return action
+    if isinstance(action, str) or not isinstance(action, Mapping):
+        return action if agent_id == 0 else None
     if "action" not in action:
         return action.get(agent_id)
     given = action["action"]
     names = (given,) if isinstance(given, str) else given
     if not isinstance(names, (tuple, list)) or not any(_NUMBERED.fullmatch(str(name)) for name in names):
-        return action
+        return action if agent_id == 0 else None
     own = tuple(inner for name in names if (inner := _name_within(name, agent_id)) is not None)
     args = action.get("action_args")
     return {"action": own, "action_args": own_observations(args, agent_id) if args else {}} if own else None
@@ -198,8 +199,7 @@ def note_of(info: Any, agent_id: int = 0) -> DisturbanceNote:
     note = info.get(NOTE_KEY) if isinstance(info, Mapping) else None
     if not isinstance(note, Mapping):
         return DisturbanceNote()
-    sight = note.get("sight")
-    sight = sight if getattr(sight, "agent_id", None) == agent_id else None
+    sight = note.get("sights", {}).get(agent_id)
     traits = note.get("traits", {})
     if note.get("agent_id", agent_id) != agent_id:
         return DisturbanceNote(

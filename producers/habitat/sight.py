@@ -76,7 +76,7 @@ class SightTaken:
             pose=pose,
             before=self._before,
             clearance_m=clearance_m(sim, pose.position, self._reading.clearance_m),
-            collided=_collided(sim),
+            collided=_collided(sim, self._agent_id),
             passed_s=None if self._began_s is None else float(sim.get_world_time()) - self._began_s,
             limited=limited(self._core),
         )
@@ -168,7 +168,8 @@ class InstrumentedEnv(HabitatProxy):
         sight, self._start = replace(look.after(), start=self._start), None
         note = result[-1].get(NOTE_KEY)
         said = note if isinstance(note, Mapping) else {}
-        return (*result[:-1], {**result[-1], NOTE_KEY: Note({**said, "sight": sight})})
+        sights = {**said.get("sights", {}), self._agent_id: sight}
+        return (*result[:-1], {**result[-1], NOTE_KEY: Note({**said, "sights": sights})})
 
 
 def instrumented(env: Any, *, reading: HabitatReading = DEFAULT_READING, agent_id: int = 0) -> InstrumentedEnv:
@@ -179,7 +180,7 @@ def instrumented(env: Any, *, reading: HabitatReading = DEFAULT_READING, agent_i
     Args:
         env: a Gym-style environment of habitat-lab.
         reading: how signals are read; `watch` is given the same.
-        agent_id: which of several agents is meant.
+        agent_id: which of several agents is meant; each takes an `instrumented` of its own, one around the other.
 
     Raises:
         TypeError: there is no `habitat.Env` behind it.
@@ -193,9 +194,12 @@ def instrumented(env: Any, *, reading: HabitatReading = DEFAULT_READING, agent_i
     return InstrumentedEnv(env, reading, agent_id)
 
 
-def _collided(sim: Any) -> bool | None:
-    """Whether habitat-lab's simulator ran against something; PointNav's own measures do not tell."""
-    said = getattr(sim, "previous_step_collided", None)
+def _collided(sim: Any, agent_id: int) -> bool | None:
+    """Whether the agent ran against something, by habitat-lab's simulator; PointNav's own measures do not tell.
+
+    It speaks of agent 0 alone; of the others it is not known.
+    """
+    said = getattr(sim, "previous_step_collided", None) if agent_id == 0 else None
     return None if said is None else bool(said)
 
 

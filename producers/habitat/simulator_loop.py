@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from springback.producers.errors import SignalError
 from springback.producers.habitat.metrics import TaskReading
 from springback.producers.habitat.proxy import NOTE_KEY, DisturbanceNote, WatchedEnv, note_of, own_action
 from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter, task_id
@@ -49,6 +52,12 @@ class SimulatorLoop(WatchedEnv):
 
     @goals.setter
     def goals(self, goals: Sequence[Sequence[float]]) -> None:
+        if any(np.shape(goal) != (3,) for goal in goals):
+            message = (
+                f"goals are {goals!r}: expected a list of positions, each of x, y (up) and z in m; give a single one "
+                "as [goal]"
+            )
+            raise SignalError(message)
         self._goals = [[float(part) for part in goal] for goal in goals]
 
     def begin_episode(
@@ -65,11 +74,12 @@ class SimulatorLoop(WatchedEnv):
         Raises:
             MissingHabitatError: habitat-sim is not installed.
             MissingNavmeshError: the simulator has no navmesh.
+            SignalError: a goal is no position.
         """
         if navmesh_of(self._watched) is None:
             raise MissingNavmeshError
-        self._reporter.abort()
         self.goals = goals
+        self._reporter.abort()
         where = getattr(self._watched, "curr_scene_name", "") if scene is None else scene
         pose = pose_of(self._watched, self._agent_id)
         way = way_to(self._watched, pose, self._goals, self._reporter.reading.success_distance_m, self._agent_id)
@@ -90,22 +100,23 @@ class SimulatorLoop(WatchedEnv):
     def step(self, action: Any, *args: Any, **kwargs: Any) -> Any:
         """Takes a step and, where an episode is running, reports it.
 
-        An action may be a mapping from agents to actions: that of the loop's own agent is reported.
+        An action may be a mapping from agents to actions: that of the loop's own agent is reported. One that is no
+        mapping is agent 0's.
         """
         reporter, sim = self._reporter, self._watched
         if not reporter.running:
             return sim.step(action, *args, **kwargs)
         reporter.acted()
         many = not isinstance(action, str) and isinstance(action, Mapping)
-        word = self._word(own_action(action, self._agent_id) if many else action)
+        word = self._word(own_action(action, self._agent_id))
         timed = reporter.reading.simulated_time
         began_s, before = sim.get_world_time() if timed else 0.0, pose_of(sim, self._agent_id)
         observations = sim.step(action, *args, **kwargs)
         if self._disturbed:
             self._goals = sim.moved_goals(self._goals, self._agent_id)
-        own = observations.get(self._agent_id, {}) if many else observations
+        by_agent = observations if many else {0: observations}
         passed_s = sim.get_world_time() - began_s if timed else None
-        self._report(word, bool(own.get("collided", False)), passed_s, before)
+        self._report(word, bool(by_agent.get(self._agent_id, {}).get("collided", False)), passed_s, before)
         if reporter.at_limit:
             reporter.finish("timeout")
         reporter.observed()

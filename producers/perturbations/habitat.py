@@ -237,10 +237,22 @@ class DisturbedEnv(_Disturbed):
             if hasattr(measure, "_previous_position"):
                 # It would tell the way to the old goal until the agent moves, and success with it.
                 measure._previous_position = None
+        self._forget_pictures()
         return True
 
+    def _forget_pictures(self) -> None:
+        """Has sensors that show the goal (ImageNav) look again: they keep a picture for as long as an episode lasts."""
+        for sensor in self._sensors().values():
+            if hasattr(sensor, "_current_image_goal"):
+                sensor._current_episode_id = None
+
+    def _sensors(self) -> Mapping[str, Any]:
+        """The task's sensors by name."""
+        sensors: Mapping[str, Any] = getattr(getattr(self._core.task, "sensor_suite", None), "sensors", {})
+        return sensors
+
     def _is_polar(self, name: str) -> bool:
-        sensors = getattr(getattr(self._core.task, "sensor_suite", None), "sensors", {})
+        sensors = self._sensors()
         names = (name, f"agent_{self._agent_id}_{name}")
         formats = [getattr(sensors[known], "_goal_format", "POLAR") for known in names if known in sensors]
         return "CARTESIAN" not in formats
@@ -249,6 +261,7 @@ class DisturbedEnv(_Disturbed):
         if self._goals is not None:
             episode, goals = self._goals
             episode.goals, self._goals = goals, None
+            self._forget_pictures()
         if self._instruction is not None:
             episode, instruction = self._instruction
             episode.instruction, self._instruction = instruction, None

@@ -128,7 +128,7 @@ def drive_signals(said: dict[str, Any]) -> None:
 DRIVERS = [
     drive_spool, drive_signals,
     drive_gymnasium, drive_vector, drive_latch, drive_habitat, drive_habitat_vector,
-    drive_habitat_vector, drive_simulator, drive_agents,
+    drive_habitat_vector, drive_simulator, drive_agents, drive_habitat,
     drive_habitat, drive_stress, drive_node,
 ]  # fmt: skip
 

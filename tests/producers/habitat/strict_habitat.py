@@ -224,9 +224,8 @@ class StrictLabSim(StrictSimulator):
 
     @property
     def previous_step_collided(self) -> bool:
-        """Of the last step, where that was an action of the simulator's."""
-        seen = self._seen
-        return any(own.get("collided", False) for own in (seen.values() if 0 in seen or 1 in seen else [seen]))
+        """Of the last step, where that was an action of agent 0's alone; of several agents' it tells nothing."""
+        return bool(self._seen.get("collided", False))
 
     def get_agent_state(self, agent_id: int = 0) -> SimpleNamespace:
         return self.get_agent(agent_id).get_state()

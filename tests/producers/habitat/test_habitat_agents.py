@@ -16,7 +16,7 @@ from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.habitat.watch import WatchedGymEnv, watch
 from springback.producers.perturbations.habitat import disturbed
 from tests.producers.habitat.habitat_makers import Habitat, played
-from tests.producers.habitat.strict_habitat import StrictEnv, StrictRLEnv, StrictVectorEnv
+from tests.producers.habitat.strict_habitat import StrictEnv, StrictRLEnv, StrictSimulator, StrictVectorEnv
 from tests.producers.habitat.trace_replay import rows_of
 
 BOTH = [(0.0, 0.0, 0.0), (1.0, 0.0, 1.0)]
@@ -134,6 +134,45 @@ def test_each_agent_of_habitat_lab_is_watched_by_its_number(emitter: StepEmitter
         "habitat-1": ("turn_left", 0.0),
     }
     assert {header.task for header in headers_of(publisher).values()} == {"strict/room.glb/0"}
+
+
+@pytest.mark.parametrize("made", ["env", "gym", "simulator"])
+@pytest.mark.usefixtures("strict_module")
+def test_what_names_no_agent_is_done_by_the_first_and_told_of_it_alone(
+    emitter: StepEmitter, publisher: MemoryPublisher, made: str
+) -> None:
+    """Habitat has its default agent take such an action, and `previous_step_collided` speaks of that one alone."""
+    core = StrictEnv([(0.0, 0.0, 3.0)], places=BOTH)
+    first: Any = {"env": core, "gym": StrictRLEnv(core), "simulator": StrictSimulator(BOTH)}[made]
+    first = watch(first, emitter, family="nav", agent_id=0)
+    second: Any = watch(first, emitter, family="nav", agent_id=1)
+    if made == "simulator":
+        for loop in (first, second):
+            loop.begin_episode(goals=[(0.0, 0.0, 3.0)], episode="7")
+    else:
+        second.reset()
+    for _ in range(20):  # it is 3.9 m to the wall
+        second.step("move_forward")
+    second.close()
+    assert emitter.flush()
+    told = rows_by_agent(publisher)
+    names = ("action", "violation", "retries")
+    sums = {agent: [Counter(row[name] for row in rows) for name in names] for agent, rows in told.items()}
+    hit = {0.0: 15, 1.0: 5}
+    assert sums == {"habitat-0": [{"move_forward": 20}, hit, hit], "habitat-1": [{"": 20}, {0.0: 20}, {0.0: 20}]}
+
+
+def test_what_one_agent_runs_against_is_not_told_of_another(emitter: StepEmitter, publisher: MemoryPublisher) -> None:
+    env: Any = watch(StrictEnv(places=BOTH), emitter, family="nav", agent_id=0)
+    env = watch(env, emitter, family="nav", agent_id=1)
+    env.reset()
+    for _ in range(30):
+        env.step({"action": ("agent_0_turn_left", "agent_1_move_forward"), "action_args": {}})
+    env.close()
+    assert emitter.flush()
+    told = rows_by_agent(publisher)
+    assert {(row["violation"], row["retries"]) for row in told["habitat-0"]} == {(0.0, 0.0)}
+    assert told["habitat-1"][-1]["retries"] == 1.0  # its pose tells that it got nowhere
 
 
 @pytest.mark.usefixtures("strict_module")

@@ -1,6 +1,7 @@
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 from springback.producers.emitter.publishers import MemoryPublisher
@@ -77,6 +78,21 @@ def test_the_limit_ends_as_timeout_a_reset_as_aborted_and_the_loop_as_it_says(
     assert [end.outcome for end in ends_of(publisher.frames).values()] == ["timeout", "aborted", "failure"]
     assert loop.springback.steps == 6
     assert not any("perception_s" in row for _, row in rows_of(publisher.frames))
+
+
+@pytest.mark.usefixtures("habitat_sim")
+@pytest.mark.parametrize("goals", [[1.0, 0.0, 2.0], [[1.0, 2.0]], "abc", np.zeros((1, 2, 3))])
+def test_goals_that_are_no_positions_are_refused_and_the_episode_goes_on(
+    trace: Trace, emitter: StepEmitter, publisher: MemoryPublisher, goals: Any
+) -> None:
+    bare = FakeSimulator()
+    loop = loop_of(bare, emitter)
+    play(loop, bare, trace, 1)
+    with pytest.raises(SignalError, match=r"expected a list of positions, each of x, y \(up\) and z in m; .* \[goal\]"):
+        loop.begin_episode(goals=goals, episode="1")
+    loop.end_episode("failure")
+    assert emitter.flush()
+    assert [end.outcome for end in ends_of(publisher.frames).values()] == ["failure"]
 
 
 @pytest.mark.usefixtures("habitat_sim")

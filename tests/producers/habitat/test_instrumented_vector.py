@@ -128,8 +128,8 @@ def test_the_note_passes_a_process_and_is_no_metric_of_a_trainer() -> None:
         # habitat-baselines goes into dicts, and makes a float of whatever else has a size of 1 and is no text.
         assert not issubclass(type(note), dict)
         assert np.size(note) != 1
-    assert infos[0]["springback"]["sight"].start.follower_actions == 12 + 1
-    assert infos[1]["springback"]["sight"].start is None
+    assert infos[0]["springback"]["sights"][0].start.follower_actions == 12 + 1
+    assert infos[1]["springback"]["sights"][0].start is None
     assert infos[0]["springback"]["traits"]["stress"] == 1.0
 
 
@@ -149,6 +149,20 @@ def test_what_is_seen_of_one_agent_is_not_taken_for_another_s() -> None:
     travels = [row.get("travel", math.nan) for _, row in rows_of(publisher.frames)]
     assert math.isnan(travels[0])
     assert travels[1] == pytest.approx(0.1, abs=1e-6)  # to the wall
+
+
+def test_each_agent_of_a_vector_is_instrumented_around_the_other() -> None:
+    core = StrictEnv(places=((0.0, 0.0, 0.0), (1.0, 0.0, -3.8)), limit=100)
+    core._seen = lambda fresh: {}  # type: ignore[method-assign]
+    env = instrumented(instrumented(StrictRLEnv(core), agent_id=0), agent_id=1)
+    publisher = MemoryPublisher()
+    with StepEmitter(publisher, producer="habitat", session="s") as emitter:
+        first = watch(StrictVectorEnv([env]), emitter, family="nav", agent_id=0)
+        both: Any = watch(first, emitter, family="nav", agent_id=1)
+        both.reset()
+        both.step([{"action": ("agent_0_move_forward", "agent_1_move_forward"), "action_args": {}}])
+        both.close()
+    assert [row["travel"] for _, row in rows_of(publisher.frames)] == pytest.approx([0.25, 0.1], abs=1e-6)
 
 
 @pytest.mark.parametrize("env", [StrictEnv(), object()])

@@ -1,5 +1,7 @@
 """A goal that a disturbance moves is measured where it is now, also where the agent has not moved since."""
 
+from __future__ import annotations
+
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -71,6 +73,35 @@ def tried_actions() -> list[str]:
         env.step("turn_left")
         taken.append("turn_left")
     return taken
+
+
+class PictureOfTheGoal:
+    """habitat-lab's `ImageGoalSensor`: takes a picture of each episode's goal once, and keeps it."""
+
+    def __init__(self, core: StrictEnv) -> None:
+        self._core = core
+        self._current_episode_id: str | None = None
+        self._current_image_goal: list[float] = []
+
+    def seen_at(self) -> list[float]:
+        episode = self._core.current_episode
+        if self._current_episode_id != episode.episode_id:
+            self._current_episode_id = episode.episode_id
+            self._current_image_goal = list(episode.goals[0].position)
+        return self._current_image_goal
+
+
+def test_a_picture_shows_the_goal_where_it_is() -> None:
+    core = StrictEnv((NEAR,), limit=1000)
+    picture = PictureOfTheGoal(core)
+    core.task.sensor_suite = SimpleNamespace(sensors={"imagegoal": picture, "gps": SimpleNamespace()})
+    env: Any = disturbed(core, 1.0, kinds=["goal_move"], seed=4)
+    env.reset()
+    assert picture.seen_at() == list(NEAR)
+    turned_until_the_goal_moves(env, core)
+    assert picture.seen_at() == core.current_episode.goals[0].position != list(NEAR)
+    env.reset()  # the same episode again
+    assert picture.seen_at() == list(NEAR)
 
 
 def test_other_measures_keep_where_the_agent_was() -> None:
