@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -81,8 +80,7 @@ class HabitatReading(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_READING = HabitatReading()
 
 
-@dataclass(frozen=True)
-class TaskReading:
+class TaskReading(msgspec.Struct, frozen=True, kw_only=True):
     """What the metrics after one step say; None where they say nothing. Numbers may be NaN or infinite.
 
     Attributes:

@@ -17,8 +17,10 @@ measure tells are not known at all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from springback.producers.habitat.metrics import DEFAULT_READING, HabitatReading, TaskReading, read_metrics
 from springback.producers.habitat.proxy import NOTE_KEY, DisturbanceNote, HabitatProxy, Note, described
@@ -27,8 +29,7 @@ from springback.producers.habitat.signals import ActionWord, Pose, action_word
 from springback.producers.habitat.world import clearance_m, core_env, pose_of, way_to
 
 
-@dataclass(frozen=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """What is known of a step beside its metrics; None where it is not known.
 
     Attributes:

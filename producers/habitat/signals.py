@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from springback.producers.habitat.goals import GoalLegs, share_done
@@ -138,8 +139,7 @@ def _name(action: Any, name_of: Callable[[int], str | None] | None) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Pose:
+class Pose(msgspec.Struct, frozen=True):
     """Where an agent is.
 
     Attributes:
@@ -219,7 +219,7 @@ class EpisodeSignals:
         self._check("the distance at the start", start_m)
         self._check("the objects' distance at the start", self._objects_start_m)
         self._check("the task's share at the start", self.last.share)
-        self._held = _fit_numbers(replace(self.last, distance_m=start_m))
+        self._held = _fit_numbers(msgspec.structs.replace(self.last, distance_m=start_m))
 
     def step(
         self,
@@ -302,7 +302,7 @@ class EpisodeSignals:
             else:
                 self._check(what, number)
         self.bridged += bool(held)
-        return replace(found, **held) if held else found  # type: ignore[arg-type]
+        return msgspec.structs.replace(found, **held) if held else found
 
     def _check(self, what: str, number: float | None) -> None:
         if self.fault is None and number is not None and not _fits(number):
@@ -317,15 +317,15 @@ class EpisodeSignals:
         by_objects = share_done(found.object_distance_m, self._objects_start_m)
         if parts is not None and by_objects is not None:
             by_objects = max(parts, by_objects)
-        possible = (found.progress, found.share, by_objects, parts, by_distance, solved)
-        progress = next((value for value in possible if value is not None), None)
+        progress = _first_known(found.progress, found.share, by_objects, parts, by_distance, solved)
         if progress is None and self.fault is None:
             self.fault = NO_PROGRESS
         of_goals = None if self.goals.total == 1 else self._found(found) / self._goals_total(found)
-        held = next((value for value in (found.share, parts, of_goals, solved) if value is not None), None)
+        held = _first_known(found.share, parts, of_goals, solved)
         if self.fault is not None or progress is None:
             return {"progress": math.nan}
-        return {"progress": _clipped(progress)} | ({} if held is None else {"propositions": _clipped(held)})
+        progress = _clipped(progress)
+        return {"progress": progress} if held is None else {"progress": progress, "propositions": _clipped(held)}
 
     def _found(self, found: TaskReading) -> int:
         return self.goals.found + bool(found.success)
@@ -381,6 +381,13 @@ def _same(one: Sequence[float], other: Sequence[float]) -> bool:
 def _fit_numbers(found: TaskReading) -> dict[str, float]:
     numbers = {name: getattr(found, name) for name in _CHECKED}
     return {name: number for name, number in numbers.items() if number is not None and _fits(number)}
+
+
+def _first_known(*numbers: float | None) -> float | None:
+    for number in numbers:
+        if number is not None:
+            return number
+    return None
 
 
 def _fits(number: float) -> bool:
