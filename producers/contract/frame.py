@@ -189,7 +189,8 @@ class StepFrame(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             integers, float64 for numbers (absent cells hold `columns.ABSENT`), `TextColumn` for texts.
         ends: the ends of episodes; each follows all steps of its episode.
         faults: what could not be read of this frame. A faulty header keeps its place in `episodes`.
-        lost_steps, lost_ends: what the producer could not keep, of all that was reported in this session until now.
+        lost_steps, lost_ends: what the producer could not keep, of all that was reported in this session until now, and
+            of what earlier ones had left in its spool.
         schema_version: version of the wire contract.
     """
 

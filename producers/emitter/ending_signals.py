@@ -7,6 +7,8 @@ code; and the process still dies of the signal, so that whoever has started it s
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import logging
 import os
 import signal
@@ -75,7 +77,10 @@ def _on_signal(number: int, _: FrameType | None) -> None:
         os.kill(process, number)
     elif _began_in != process:
         _began_in = process
-        threading.Thread(target=_end, args=(number, process), name="ending", daemon=True).start()
+        # Not `threading.Thread`: its start takes a lock of that module. And at the interpreter's end, where Python 3.12
+        # and newer begin no thread, emitters are closed by `atexit`.
+        with contextlib.suppress(RuntimeError):
+            _thread.start_new_thread(_end, (number, process))
 
 
 def _end(number: int, process: int) -> None:

@@ -98,7 +98,7 @@ class FrameSender:
     @property
     def report(self) -> EmitterReport:
         """The counts so far."""
-        spool: SpoolReport = getattr(self._publisher, "spool_report", NO_SPOOL)
+        spool = self._spool_report
         gone = spool.refused_steps + spool.lost_steps
         with self._changed:
             return EmitterReport(
@@ -113,6 +113,10 @@ class FrameSender:
                 steps_left=spool.left_steps,
                 spool_problem=spool.problem,
             )
+
+    @property
+    def _spool_report(self) -> SpoolReport:
+        return getattr(self._publisher, "spool_report", NO_SPOOL)
 
     @property
     def _last_error(self) -> str | None:
@@ -222,10 +226,8 @@ class FrameSender:
         settle = partial(self._settle, sum(steps for steps, _ in counts), sum(ends for _, ends in counts))
         try:
             frame = build_frame(self._producer, self._session, reports)
-            lost = self.report
-            frame_bytes = encode_msgpack(
-                msgspec.structs.replace(frame, lost_steps=lost.steps_dropped, lost_ends=lost.ends_dropped)
-            )
+            steps_lost, ends_lost = self._lost()
+            frame_bytes = encode_msgpack(msgspec.structs.replace(frame, lost_steps=steps_lost, lost_ends=ends_lost))
         except Exception as error:  # what the checks have let through must not end the thread either
             refusal = FrameRefusedError(f"{type(error).__name__}: {error}")
             self._frames.note_error(refusal)
@@ -234,6 +236,11 @@ class FrameSender:
                 self._changed.notify_all()
         else:
             self._frames.offer(self._producer.encode(), frame_bytes, settle)
+
+    def _lost(self) -> tuple[int, int]:
+        """What the next frame says is lost, steps and ends: nobody else tells of what earlier processes had left."""
+        report, spool = self.report, self._spool_report
+        return report.steps_dropped + spool.left_gone_steps, report.ends_dropped + spool.left_gone_ends
 
     def _settle(self, steps: int, ends: int, refusal: FrameRefusedError | None) -> None:
         self._buffer.release(steps, ends)
@@ -250,12 +257,17 @@ class _Closing:
     def __init__(self, publisher: FramePublisher) -> None:
         self._publisher = publisher
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="publisher-close", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = threading.Thread(target=self._run, name="publisher-close", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # the interpreter is at its end, where Python 3.12 and newer begin no thread
+            self._thread = None
+            self._run()
 
     def wait(self, timeout_s: float) -> None:
         """Waits for so long, and raises what the close has raised."""
-        self._thread.join(timeout_s)
+        if self._thread is not None:
+            self._thread.join(timeout_s)
         if self._error is not None:
             raise self._error
 

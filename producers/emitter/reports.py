@@ -58,7 +58,8 @@ class SpoolReport(msgspec.Struct, frozen=True, kw_only=True):
         left_frames, left_steps, left_ends: the same of earlier processes.
         size_bytes: what it takes on disk.
         refused_steps, refused_ends: what Kafka has refused for good after it had been put there.
-        lost_steps, lost_ends: what could not be read back.
+        lost_steps, lost_ends: what could not be read back of this process's.
+        left_gone_steps, left_gone_ends: what was refused, or could not be read back, of earlier processes'.
         damaged_bytes: what could not be read at all, at the end of files that a crash has torn.
         problem: why nothing can be written now; None where nothing stands against it.
         errors: how often Kafka did not take a frame, and `last_error` why, the last time.
@@ -75,6 +76,8 @@ class SpoolReport(msgspec.Struct, frozen=True, kw_only=True):
     refused_ends: int = 0
     lost_steps: int = 0
     lost_ends: int = 0
+    left_gone_steps: int = 0
+    left_gone_ends: int = 0
     damaged_bytes: int = 0
     problem: str | None = None
     errors: int = 0

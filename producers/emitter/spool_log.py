@@ -85,7 +85,8 @@ class SpoolLog:
     Attributes:
         own: what this object has put there, as far as it is not done with.
         left: the same of earlier ones, once they are recovered.
-        lost: what was there and could not be read back.
+        lost: what this object has put there and could not read back.
+        left_lost: the same of what earlier ones have left.
         damaged_bytes: how much could not be read at all; it ends where a crash has torn a file, or a disk has failed.
 
     Raises:
@@ -95,13 +96,13 @@ class SpoolLog:
 
     def __init__(self, folder: str | os.PathLike[str], *, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.folder = Path(folder)
-        self.own = self.left = self.lost = SpoolCounts()
+        self.own = self.left = self.lost = self.left_lost = SpoolCounts()
         self.damaged_bytes = 0
         self._segment_bytes = segment_bytes
         self._segments: deque[_Segment] = deque()
         self._file: int | None = None  # of the last segment, where it is this object's
         self._settled: set[int] = set()
-        self._done = self._done_noted = self._next = self._first_own = self._read_to = 0
+        self._done = self._done_noted = self._next = self._end = self._first_own = self._read_to = 0
         self._next_file = 0
         self._reading: _Segment | None = None
         self._read_at = 0
@@ -115,8 +116,8 @@ class SpoolLog:
 
     @property
     def unread(self) -> bool:
-        """Whether there are frames that `read_on` has not given out, and that `skip` does not leave out."""
-        return self._read_to < self._next
+        """Whether there are frames that `read_on` has not given out, and does not leave out."""
+        return self._read_to < self._end
 
     @property
     def unread_left(self) -> bool:
@@ -136,51 +137,64 @@ class SpoolLog:
         """Takes up what earlier ones have left; to be called once, before anything else.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: it cannot be read. Then this object can only be closed.
         """
-        found: dict[int, SpoolCounts] = {}
-        for path in sorted(path for path in self.folder.glob(f"*{_SUFFIX}") if path.stem.isdecimal()):
-            self._take_up(path, found)
-            self._next_file = int(path.stem) + 1
-        self._next = max(self._done, max(found, default=-1) + 1)
+        found: dict[int, tuple[_Segment, SpoolCounts]] = {}
+        try:
+            for path in sorted(path for path in self.folder.glob(f"*{_SUFFIX}") if path.stem.isdecimal()):
+                self._take_up(path, found)
+                self._next_file = int(path.stem) + 1
+        except OSError:
+            self._segments.clear()  # nothing is to be noted or removed by what a part of them says
+            raise
+        self._next = self._end = max(self._done, max(found, default=-1) + 1)
         self._done = min((number for number in found if number >= self._done), default=self._next)
         self._settled = {number for number in range(self._done, self._next) if number not in found}
         self._first_own = self._next
         self._read_to = self._done_noted = self._done
-        for number, counts in found.items():
+        for number, (segment, counts) in found.items():
             if number >= self._done:
+                segment.unread = segment.unread.changed(counts)
                 self.left = self.left.changed(counts)
         self._remove_done()
 
-    def append(self, frames: Sequence[SpooledFrame]) -> list[int]:
+    def append(self, frames: Sequence[SpooledFrame], under_way: int = 0) -> list[int]:
         """Writes frames behind all others; their numbers, once they are safe from a loss of power.
+
+        Args:
+            frames: in order; their own numbers do not count.
+            under_way: how many of them, the first, `read_on` leaves out. Then it must have given out all before them.
 
         Raises:
             OSError: it cannot be written, a full disk say. Then nothing has been.
         """
         numbers = list(range(self._next, self._next + len(frames)))
         data = b"".join(_record(_FRAME, frame._replace(number=number)) for number, frame in zip(numbers, frames))
-        segment = self._write(data)
+        self._next += len(frames)
+        try:
+            segment = self._write(data)
+        except OSError:
+            for number in numbers:  # a disk that fails may have kept them all the same: no other frame is called so
+                self._settle_number(number)
+            raise
         segment.last = numbers[-1]
-        self._next = numbers[-1] + 1
-        for frame in frames:
-            counts = frame.counts
-            segment.unread = segment.unread.changed(counts)
-            self.own = self.own.changed(counts)
+        self._end = self._next
+        if under_way:
+            self._read_to = numbers[under_way - 1] + 1
+        for place, frame in enumerate(frames):
+            self.own = self.own.changed(frame.counts)
+            if place >= under_way:
+                segment.unread = segment.unread.changed(frame.counts)
         return numbers
-
-    def skip(self, number: int) -> None:
-        """Has `read_on` go on behind this frame: it and those before it are under way already."""
-        self._read_to = max(self._read_to, number + 1)
 
     def read_on(self, most_frames: int, most_bytes: int, *, own: bool = True) -> list[SpooledFrame]:
         """The next frames in order, within these bounds but for the last one; without `own`, only those left before."""
         read: list[SpooledFrame] = []
         size = 0
-        end = self._next if own else self._first_own
+        end = self._end if own else self._first_own
         while self._read_to < end and len(read) < most_frames and size < most_bytes:
             frame = self._read_one()
-            if frame is not None and frame.number >= self._read_to:
+            if frame is not None:
                 self._read_to = frame.number + 1
                 size += len(frame.frame_bytes)
                 read.append(frame)
@@ -215,7 +229,7 @@ class SpoolLog:
                 _locks.remove(self._lock)
                 os.close(self._lock)
 
-    def _take_up(self, path: Path, found: dict[int, SpoolCounts]) -> None:
+    def _take_up(self, path: Path, found: dict[int, tuple[_Segment, SpoolCounts]]) -> None:
         segment = _Segment(path)
         for kind, frame, end in _records(path):
             segment.size = end
@@ -223,8 +237,7 @@ class SpoolLog:
                 self._done = max(self._done, frame.number)
             else:
                 segment.last = frame.number
-                found[frame.number] = counts = frame.counts
-                segment.unread = segment.unread.changed(counts)
+                found.setdefault(frame.number, (segment, frame.counts))
         self.damaged_bytes += path.stat().st_size - segment.size
         self._segments.append(segment)
 
@@ -242,7 +255,7 @@ class SpoolLog:
             self._give_up(segment)
             return None
         self._read_at = end
-        if kind != _FRAME:
+        if kind != _FRAME or frame.number < self._read_to:
             return None
         segment.unread = segment.unread.changed(frame.counts, -1)
         return frame
@@ -251,17 +264,20 @@ class SpoolLog:
         """The disk has lost what it had."""
         self.damaged_bytes += segment.size - self._read_at
         self._read_at = segment.size
-        self.lost = self.lost.changed(segment.unread)
         if segment.last >= self._first_own:
+            self.lost = self.lost.changed(segment.unread)
             self.own = self.own.changed(segment.unread, -1)
         else:
+            self.left_lost = self.left_lost.changed(segment.unread)
             self.left = self.left.changed(segment.unread, -1)
+        segment.unread = SpoolCounts()
         for number in range(self._read_to, segment.last + 1):
             self._settle_number(number)
-        self.skip(segment.last)
+        self._read_to = max(self._read_to, segment.last + 1)
 
     def _settle_number(self, number: int) -> None:
-        self._settled.add(number)
+        if number >= self._done:
+            self._settled.add(number)
         while self._done in self._settled:
             self._settled.remove(self._done)
             self._done += 1
@@ -290,10 +306,7 @@ class SpoolLog:
                 rest = rest[os.write(file, rest) :]
             os.fsync(file)
         except OSError:
-            # What became of it is not known, so nothing is ever written behind it.
-            with contextlib.suppress(OSError):
-                os.ftruncate(file, segment.size)
-            self._end_file()
+            self._leave_file()
             raise
         segment.size += len(data)
         return segment
@@ -304,7 +317,23 @@ class SpoolLog:
         self._next_file += 1
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._segments.append(_Segment(path))
-        _sync_folder(self.folder)
+        try:
+            _sync_folder(self.folder)
+        except OSError:
+            self._leave_file()
+            raise
+
+    def _leave_file(self) -> None:
+        """Takes back what was just written. What became of it is not known, so nothing is ever written behind it."""
+        segment, file = self._segments[-1], self._file
+        assert file is not None
+        with contextlib.suppress(OSError):
+            os.ftruncate(file, segment.size)
+        self._end_file()
+        if not segment.size:  # else each try to write to a full disk would leave one
+            self._segments.pop()
+            with contextlib.suppress(OSError):
+                segment.path.unlink()
 
     def _end_file(self) -> None:
         if self._file is not None:

@@ -88,7 +88,7 @@ class SpooledPublisher:
         self._arrived_bytes = 0
         self._in_memory: dict[_Held, None] = {}  # under way, and not on disk
         self._settled: deque[tuple[_Held, FrameRefusedError | None]] = deque()
-        self._refused = SpoolCounts()
+        self._refused = self._left_refused = SpoolCounts()
         self._store_at_once = self._stopping = self._closed = False
         self._problem: str | None = None
         self._disk_failures = 0
@@ -111,6 +111,11 @@ class SpooledPublisher:
 
     def publish(self, key: bytes, frame_bytes: bytes, on_done: OnDone) -> None:
         """Takes the frame; `on_done` is called once it is acknowledged or on disk. Never waits."""
+        if len(frame_bytes) > _MOST_BYTES_IN_MEMORY:
+            on_done(
+                FrameRefusedError(f"a frame of {len(frame_bytes)} bytes; at most {_MOST_BYTES_IN_MEMORY} are taken")
+            )
+            return
         held = _Held(SpooledFrame(-1, key, frame_bytes, 0, 0), on_done, self._clock())
         with self._changed:
             problem = self._refusal(len(frame_bytes))
@@ -200,12 +205,21 @@ class SpooledPublisher:
                     self._changed.notify_all()
                 held.on_done(refusal)
             elif self._log is not None:
-                if refusal is not None and self._log.is_own(held.frame):
-                    self._refused = self._refused.changed(held.frame.counts)
+                if refusal is not None:
+                    self._note_refused(held.frame, refusal)
                 try:
                     self._log.settle(held.frame)
                 except OSError as error:
                     self._disk_failed(error)
+
+    def _note_refused(self, frame: SpooledFrame, refusal: FrameRefusedError) -> None:
+        """Whoever published it has been told that it was taken, so this is told as a loss."""
+        if self._log is not None and self._log.is_own(frame):
+            self._refused = self._refused.changed(frame.counts)
+            return
+        if not self._left_refused.frames:
+            log.warning("what was left in the spool %s is not taken, and lost (said once): %s", self._folder, refusal)
+        self._left_refused = self._left_refused.changed(frame.counts)
 
     def _can_offer(self) -> bool:
         spool = self._log
@@ -253,7 +267,8 @@ class SpooledPublisher:
             held.frame = counted(held.frame)
             fitting.append(held)
         try:
-            numbers = spool.append([held.frame for held in fitting]) if fitting else []
+            under_way = min(len(fitting), len(self._in_memory))
+            numbers = spool.append([held.frame for held in fitting], under_way) if fitting else []
         except OSError as error:
             self._disk_failed(error)
             return
@@ -262,7 +277,6 @@ class SpooledPublisher:
                 held.frame, held.stored = held.frame._replace(number=number), True
                 if held in self._in_memory:
                     del self._in_memory[held]
-                    spool.skip(number)
                 else:
                     self._arrived.popleft()
                     self._arrived_bytes -= len(held.frame.frame_bytes)
@@ -340,6 +354,8 @@ class SpooledPublisher:
                 refused_ends=self._refused.ends,
                 lost_steps=spool.lost.steps,
                 lost_ends=spool.lost.ends,
+                left_gone_steps=self._left_refused.steps + spool.left_lost.steps,
+                left_gone_ends=self._left_refused.ends + spool.left_lost.ends,
                 damaged_bytes=spool.damaged_bytes,
                 problem=self._problem,
                 errors=errors,

@@ -64,5 +64,5 @@ class GatewayMetrics:
             return
         self.spool_frames.set(report.frames + report.left_frames)
         self.spool_bytes.set(report.size_bytes)
-        self.spool_lost.set(report.refused_steps + report.lost_steps)
+        self.spool_lost.set(report.refused_steps + report.lost_steps + report.left_gone_steps)
         self.spool_writable.set(report.problem is None)

@@ -93,3 +93,18 @@ def test_a_close_takes_no_longer_than_it_is_given() -> None:
         assert (emitter.report.steps_dropped, emitter.report.ends_dropped) == (1, 1)
     finally:
         publisher.over.set()
+
+
+def test_a_close_at_the_end_of_the_interpreter_needs_no_thread(
+    publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emitter = StepEmitter(publisher, producer="p")
+    emitter.begin_episode(episode="1", family="f").step(progress=0.5)
+
+    def starts_none(_: threading.Thread) -> None:
+        message = "can't create new thread at interpreter shutdown"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(threading.Thread, "start", starts_none)
+    emitter.close()
+    assert (publisher.closed, emitter.report.steps_sent) == (True, 1)

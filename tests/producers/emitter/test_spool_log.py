@@ -54,8 +54,9 @@ def test_reading_is_bounded_but_for_one(tmp_path: Path) -> None:
     assert bodies(log.read_on(2, 10**6)) == [0, 1]
     assert bodies(log.read_on(9, 1)) == [2]
     assert bodies(log.read_on(9, 200)) == [3, 4]
-    log.skip(5)
-    assert not log.unread
+    log.read_on(9, 10**6)
+    log.append([frame(6), frame(7)], under_way=1)
+    assert bodies(log.read_on(9, 10**6)) == [7]
     log.close()
 
 
@@ -136,6 +137,101 @@ def test_what_the_disk_has_lost_meanwhile_is_counted_and_holds_nothing_up(tmp_pa
     for one in read:
         log.settle(one)
     assert (log.own, files(tmp_path)) == (SpoolCounts(), [])
+    log.close()
+
+
+def test_a_left_file_that_the_disk_has_lost_is_counted_without_what_was_done_with(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    first.append([frame(number) for number in range(6)])
+    for one in first.read_on(4, 10**6):
+        first.settle(one)
+    first.close()
+    log = opened(tmp_path)
+    assert log.left == SpoolCounts(2, 4, 2)
+    log.append([frame(6)])
+    files(tmp_path)[0].write_bytes(b"")
+    assert log.read_on(9, 10**6, own=False) == []
+    assert (log.left, log.left_lost, log.own, log.lost) == (
+        SpoolCounts(), SpoolCounts(2, 4, 2), SpoolCounts(1, 2, 1), SpoolCounts(),
+    )  # fmt: skip
+    assert bodies(log.read_on(9, 10**6)) == [6]
+    log.close()
+
+
+def test_what_was_under_way_when_the_disk_lost_it_is_not_lost(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    under_way, other = frame(0), frame(1)
+    numbers = log.append([under_way, other], under_way=1)
+    files(tmp_path)[0].write_bytes(b"")
+    assert log.read_on(9, 10**6) == []
+    assert (log.own, log.lost) == (SpoolCounts(1, 2, 1), SpoolCounts(1, 2, 1))
+    log.settle(under_way._replace(number=numbers[0]))
+    assert (log.own, log.unread, files(tmp_path)) == (SpoolCounts(), False, [])
+    log.close()
+
+
+def test_files_of_which_one_cannot_be_read_stay_as_they_are(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    first.append([frame(0), frame(1)])
+    first.settle(first.read_on(1, 10**6)[0])
+    first.close()
+    (tmp_path / "000000000001.frames").mkdir()  # reading it is an OSError
+    log = SpoolLog(tmp_path)
+    with pytest.raises(IsADirectoryError):
+        log.recover()
+    log.close()
+    assert [path.name for path in files(tmp_path)] == ["000000000000.frames", "000000000001.frames"]
+    (tmp_path / "000000000001.frames").rmdir()
+    again = opened(tmp_path)
+    assert bodies(again.read_on(9, 10**6)) == [1]
+    again.close()
+
+
+def test_a_disk_that_keeps_what_it_said_it_did_not_makes_no_two_frames_of_one_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = opened(tmp_path)
+    log.append([frame(0)])
+    with monkeypatch.context() as failing:
+
+        def fails(*_: int) -> None:
+            raise OSError(5, "Input/output error")
+
+        failing.setattr(os, "fsync", fails)
+        failing.setattr(os, "ftruncate", fails)
+        with pytest.raises(OSError, match="Input/output"):
+            log.append([frame(1), frame(2)])
+    log.append([frame(3)])
+    assert bodies(log.read_on(9, 10**6)) == [0, 3]
+    log.close()
+    again = opened(tmp_path)
+    read = again.read_on(9, 10**6)
+    assert bodies(read) == [0, 1, 2, 3]
+    for one in read:
+        again.settle(one)
+    assert (again.left, files(tmp_path)) == (SpoolCounts(), [])
+    again.close()
+
+
+def test_tries_to_write_to_a_disk_without_room_leave_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = opened(tmp_path)
+    log.append([frame(0)])
+
+    def full(*_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "write", full)
+        for _ in range(5):
+            with pytest.raises(OSError, match="No space"):
+                log.append([frame(1)])
+    assert len(files(tmp_path)) == 1
+    log.append([frame(2)])
+    read = log.read_on(9, 10**6)
+    assert bodies(read) == [0, 2]
+    for one in read:
+        log.settle(one)
+    assert (files(tmp_path), log.unread) == ([], False)
     log.close()
 
 

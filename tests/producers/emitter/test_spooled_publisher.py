@@ -13,6 +13,7 @@ import pytest
 
 from springback.producers.emitter.frame_sender import EmitterReport
 from springback.producers.emitter.publishers import MemoryPublisher, OnDone
+from springback.producers.emitter.spool_log import SpooledFrame, _record
 from springback.producers.emitter.spooled_publisher import SpooledPublisher
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.errors import FrameRefusedError, PublishError, SpoolInUseError
@@ -203,6 +204,46 @@ def test_a_folder_that_can_be_used_later_is_used_later(tmp_path: Path) -> None:
         place.unlink()
         until(lambda: emitter.report.steps_spooled == 1)
         assert emitter.report.spool_problem is None
+
+
+def test_a_spool_that_cannot_be_read_stops_nothing(tmp_path: Path) -> None:
+    first = StepEmitter(away(), producer="r7", session="s1", spool=tmp_path, max_steps=1)
+    episode = first.begin_episode(family="f")
+    for _ in range(3):
+        episode.step(progress=0.5)
+    first.close(timeout_s=1.0)
+    with (tmp_path / "000000000000.frames").open("ab") as file:  # a note that it has done with the first frame
+        file.write(_record(1, SpooledFrame(1, b"", b"", 0, 0)))
+    unreadable = tmp_path / "000000000001.frames"
+    unreadable.mkdir()
+    publisher = MemoryPublisher()
+    with StepEmitter(publisher, producer="r7", session="s2", spool=tmp_path) as emitter:
+        emitter.begin_episode(family="f").step(progress=0.5)
+        until(lambda: emitter.report.steps_sent == 1)
+        assert "Is a directory" in str(emitter.report.spool_problem)
+        unreadable.rmdir()
+        until(lambda: steps_of(publisher, "s1") == [1, 2])
+
+
+def test_what_kafka_refuses_of_what_was_left_is_told_as_a_loss_in_the_next_frame(tmp_path: Path) -> None:
+    first = StepEmitter(away(), producer="r7", session="s1", spool=tmp_path)
+    first.begin_episode(family="f").step(progress=0.5)
+    first.close(timeout_s=1.0)
+    publisher = HeldBack()
+    emitter = StepEmitter(publisher, producer="r7", session="s2", spool=tmp_path)
+    until(lambda: bool(publisher.waiting))
+    while publisher.waiting:
+        publisher.acknowledge(FrameRefusedError("too large"))
+        until(lambda: bool(publisher.waiting) or emitter.report.steps_left == 0)
+    episode = emitter.begin_episode(family="f")
+    episode.step(progress=0.5)
+    episode.end("success")
+    until(lambda: bool(publisher.waiting))
+    assert (publisher.frames[-1].session, publisher.frames[-1].lost_steps) == ("s2", 1)
+    publisher.acknowledge()
+    until(lambda: emitter.report.steps_sent == 1)
+    assert emitter.report.steps_dropped == 0  # that is of its own
+    emitter.close(timeout_s=1.0)
 
 
 def test_what_kafka_refuses_after_it_was_on_disk_is_dropped_and_counted(tmp_path: Path) -> None:
