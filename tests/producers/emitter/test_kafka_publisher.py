@@ -43,6 +43,7 @@ def test_what_is_emitted_is_read_back_in_order(embedded_broker: str) -> None:
     seen = [
         (frame.episodes[place].episode, step)
         for _, frame in read
+        if frame.n_steps  # the others hold an end alone
         for place, step in zip(frame.steps["episode"], frame.steps["step"])  # type: ignore[arg-type]
     ]
     assert seen == [(str(number), step) for number in range(3) for step in range(100)]

@@ -30,7 +30,7 @@ def rows_by_agent(*publishers: MemoryPublisher) -> dict[str, list[dict[str, Any]
     """The rows of each agent, each with the id of its episode."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for frame in [frame for publisher in publishers for frame in publisher.frames]:
-        agents = [frame.episodes[int(place)].agent for place in np.asarray(frame.steps["episode"])]
+        agents = [frame.episodes[int(place)].agent for place in np.asarray(frame.steps.get("episode", ()))]
         for agent, (episode, row) in zip(agents, rows_of([frame])):
             found[agent].append({**row, "id": episode})
     return found
