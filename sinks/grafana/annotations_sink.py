@@ -39,6 +39,7 @@ PROVISIONAL_TAG = "provisional"
 """The tag of a window whose family was still learning."""
 
 _IDENTITY = "id:"
+_REVISION = "revision:"
 _LONGEST_TAG = 100
 _LONGEST_TAGS = 480
 _BAD_REQUEST, _NOT_FOUND = 400, 404
@@ -50,7 +51,8 @@ class Mark(NamedTuple):
     """One annotation. Times are milliseconds since 1970.
 
     `start_ms` is None where only the end is known, `end_ms` while it is open. `agent` is the name, as the metrics write
-    it, of the one by whose clock the times are; None where they are the broker's.
+    it, of the one by whose clock the times are; None where they are the broker's. A closing of a larger `revision`
+    takes the place of an earlier one: the window has gone on after silence had closed it.
     """
 
     kind: str
@@ -60,6 +62,7 @@ class Mark(NamedTuple):
     tags: tuple[str, ...]
     text: str
     agent: str | None = None
+    revision: int = 0
 
     @property
     def closed(self) -> bool:
@@ -92,6 +95,7 @@ def window_mark(window: WindowReading) -> Mark:
         identity := _identity((window.key, window.number)),
         OPEN_TAG if is_open else f"state:{window.state}",
         agent_tag(window.key.agent),
+        *([f"{_REVISION}{window.revision}"] if window.revision else []),
         *([PROVISIONAL_TAG] if window.provisional else []),
         f"cause:{window.cause}",
         *_group_tags(traits.family, traits.method, traits.version),
@@ -106,7 +110,8 @@ def window_mark(window: WindowReading) -> Mark:
     told += f". Task {traits.task}, episode {window.key.episode}, from step {window.departure_step}."
     start_ms = _milliseconds(window.departure_time_s)
     end_ms = None if is_open else max(start_ms, _milliseconds(window.reentry_time_s))
-    return Mark(WINDOW_TAG, identity, start_ms, end_ms, tags, _plain(told), clean_label_value(window.key.agent))
+    agent = clean_label_value(window.key.agent)
+    return Mark(WINDOW_TAG, identity, start_ms, end_ms, tags, _plain(told), agent, window.revision)
 
 
 def breach_mark(family: FamilyReading) -> Mark | None:
@@ -150,6 +155,11 @@ def _family_mark(kind: str, family: FamilyReading, times: int, lasts: bool, begu
 def identity_of(tags: Iterable[str]) -> str | None:
     """The identity among an annotation's tags; None where it is none of ours."""
     return next((tag for tag in tags if tag.startswith(_IDENTITY)), None)
+
+
+def _revision_of(tags: Iterable[str]) -> int:
+    told = next((tag.removeprefix(_REVISION) for tag in tags if tag.startswith(_REVISION)), "")
+    return int(told) if told.isdecimal() else 0
 
 
 def _identity(parts: tuple[object, ...]) -> str:
@@ -200,6 +210,11 @@ class AnnotationBounds(NamedTuple):
 class _Known(NamedTuple):
     annotation: int
     closed: bool
+    revision: int = 0
+
+    def lacks(self, mark: Mark) -> bool:
+        """Whether the mark's end is news."""
+        return mark.closed and (not self.closed or mark.revision > self.revision)
 
 
 class GrafanaAnnotationsSink:
@@ -257,7 +272,7 @@ class GrafanaAnnotationsSink:
         waiting = self._pending.get(mark.identity)
         if waiting is None:
             self._pending[mark.identity] = mark
-        elif not waiting.closed:
+        elif not waiting.closed or (mark.closed and mark.revision > waiting.revision):
             starts = [start for start in (waiting.start_ms, mark.start_ms) if start is not None]
             self._pending[mark.identity] = mark._replace(start_ms=min(starts, default=None))
 
@@ -307,7 +322,7 @@ class GrafanaAnnotationsSink:
             self._known.put(key, _Known(0, closed=True))  # nothing can be drawn, and nobody need ask again
         elif known is None:
             self._create(mark)
-        elif mark.closed and not known.closed:
+        elif known.lacks(mark):
             self._draw_to_end(mark, known)
 
     def _is_surely_new(self, mark: Mark) -> bool:
@@ -328,7 +343,8 @@ class GrafanaAnnotationsSink:
         for annotation in found:
             identity = identity_of(annotation.get("tags") or ())
             if identity is not None:
-                known = _Known(int(annotation["id"]), OPEN_TAG not in annotation["tags"])
+                tags_there = annotation["tags"]
+                known = _Known(int(annotation["id"]), OPEN_TAG not in tags_there, _revision_of(tags_there))
                 self._known.put(identity.encode(), known)
 
     def _create(self, mark: Mark) -> None:
@@ -348,7 +364,7 @@ class GrafanaAnnotationsSink:
         except GrafanaUnreachableError:
             self._unanswered = mark.identity
             raise
-        self._known.put(mark.identity.encode(), _Known(int(made["id"]), mark.closed))
+        self._known.put(mark.identity.encode(), _Known(int(made["id"]), mark.closed, mark.revision))
 
     def _draw_to_end(self, mark: Mark, known: _Known) -> None:
         self._take_turn()
@@ -363,7 +379,7 @@ class GrafanaAnnotationsSink:
             if error.status not in (_BAD_REQUEST, _NOT_FOUND):
                 raise
             _log.warning("A mark stays open: was it deleted in Grafana? %s", error)
-        self._known.put(mark.identity.encode(), _Known(known.annotation, closed=True))
+        self._known.put(mark.identity.encode(), _Known(known.annotation, closed=True, revision=mark.revision))
 
     def _take_turn(self) -> None:
         """Counts one request.

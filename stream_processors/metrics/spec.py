@@ -47,7 +47,7 @@ CLOSED_LABELS: Mapping[str, frozenset[str]] = {
     "outcome": frozenset(get_args(Outcome)),
     "state": frozenset({*WINDOW_STATES, *AGENT_STATES, *LEVEL_STATES, *LIVE_STATES}),
     "cause": frozenset(get_args(WindowCause)),
-    "perturbation": frozenset({"none", "physical", "semantic", "object_state", "perception"}),
+    "perturbation": frozenset({"none", "physical", "semantic", "object_state", "perception", "mixed"}),
     "channel": frozenset(CHANNELS),
     "quantity": frozenset(ExtensibilityRatios.__struct_fields__),
     "flag": frozenset(get_args(CapacityFlag)),

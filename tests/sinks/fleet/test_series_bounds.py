@@ -13,7 +13,7 @@ from tests.sinks.fleet.agent_page import AgentPage
 Make = Callable[..., Any]
 
 BOUNDS = {"agents": 2, "groups": 2, "reasons": 2, "partitions": 2}
-KINDS = ("none", "physical", "semantic", "object_state", "perception", "ghost")
+KINDS = ("none", "physical", "semantic", "object_state", "perception", "mixed", "ghost")
 OUTCOMES = ("success", "failure", "timeout", "aborted", "ghost")
 CAUSES = ("effort", "delay", "effort+delay", "ghost")
 STATES = ("recovered", "unrecovered", "censored", "ghost")

@@ -117,6 +117,26 @@ def test_repetitions_and_late_openings_change_nothing(
     assert len(bench.stub.requests) == asked
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_window_that_goes_on_after_silence_is_drawn_to_its_last_end(
+    bench: Bench, opened: WindowReading, closed: WindowReading, flushed: bool, restarted: bool
+) -> None:
+    silent = replace(closed, state="censored", reentry_time_s=NOW_S - 2)
+    resumed = replace(closed, revision=1)
+    if flushed:
+        bench.deliver(opened, silent)
+        assert bench.shown() == [(NOW_S - 5, NOW_S - 2, False)]
+        if restarted:
+            bench.sink = bench.fresh_sink()
+        bench.deliver(resumed, silent)  # and a repetition of what it has taken the place of
+    else:
+        bench.deliver(opened, silent, resumed, silent)
+    assert bench.shown() == [(NOW_S - 5, NOW_S, False)]
+    (kept,) = bench.stub.annotations.values()
+    assert "state:recovered" in kept["tags"]
+
+
 def test_after_a_restart_nothing_is_marked_twice(bench: Bench, opened: WindowReading, closed: WindowReading) -> None:
     bench.deliver(opened)
     bench.sink = bench.fresh_sink()
