@@ -219,6 +219,21 @@ class SpoolLog:
             self._write(_record(_DONE, SpooledFrame(self._done, b"", b"", 0, 0)))
             self._done_noted = self._done
 
+    def try_to_write(self) -> None:
+        """Writes a page and takes it away again.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        trial = self.folder / "trial"
+        try:
+            with trial.open("wb") as file:
+                file.write(bytes(4096))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            trial.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Gives the folder free; what is left is taken up by the next one."""
         try:

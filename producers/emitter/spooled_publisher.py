@@ -33,6 +33,7 @@ _MOST_FRAMES_IN_MEMORY: Final = 256
 _MOST_BYTES_IN_MEMORY: Final = 16 * 1024 * 1024
 _DISK_AGAIN: Final = Backoff(1.0, 30.0)
 _MOST_READ: Final = 16
+_ROOM_AGAIN: Final = 0.9  # of what a full spool may take: below that there is room again
 _NOTE_S: Final = 1.0
 
 
@@ -173,6 +174,7 @@ class SpooledPublisher:
             if stopping or self._due_to_store_in_s() == 0.0:
                 self._store()
             self._note_done()
+            self._try_disk()
             self._tell()
             if stopping:
                 self._end()
@@ -185,6 +187,8 @@ class SpooledPublisher:
         pauses = [self._under_way.due_in_s(), self._due_to_store_in_s()]
         if self._log is None or self._log.undone:
             pauses.append(max(0.0, max(self._disk_again_at, self._note_at) - self._clock()))
+        if self._problem is not None and self._safe():
+            pauses.append(max(0.0, self._disk_again_at - self._clock()))
         return min((pause for pause in pauses if pause is not None), default=None)
 
     def _due_to_store_in_s(self) -> float | None:
@@ -322,6 +326,21 @@ class SpooledPublisher:
             spool.note_done()
         except OSError as error:
             self._disk_failed(error)
+
+    def _try_disk(self) -> None:
+        """Looks whether a trouble is over when there is nothing to write that would show it."""
+        spool = self._log
+        if self._problem is None or spool is None or not self._safe() or self._clock() < self._disk_again_at:
+            return
+        if spool.size_bytes > _ROOM_AGAIN * self._most_bytes:
+            self._disk_failed(self._problem)
+            return
+        try:
+            spool.try_to_write()
+        except OSError as error:
+            self._disk_failed(error)
+        else:
+            self._disk_works()
 
     def _disk_failed(self, problem: Exception | str) -> None:
         self._disk_failures += 1

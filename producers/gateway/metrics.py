@@ -44,24 +44,27 @@ class GatewayMetrics:
         )
         self.kafka_up = Gauge("springback_gateway_kafka_up", "Whether Kafka takes frames", registry=self.registry)
         self.spool_frames = Gauge(
-            "springback_gateway_spool_frames", "Frames on disk that Kafka has not acknowledged", registry=self.registry
+            "springback_gateway_spool_frames", "Frames on disk that Kafka has not acknowledged", registry=None
         )
-        self.spool_bytes = Gauge(
-            "springback_gateway_spool_bytes", "What the spool takes on disk", registry=self.registry
-        )
+        self.spool_bytes = Gauge("springback_gateway_spool_bytes", "What the spool takes on disk", registry=None)
         self.spool_lost = Gauge(
             "springback_gateway_spool_lost_steps",
             "Steps that were accepted and then lost: refused by Kafka, or not read back, since the gateway began",
-            registry=self.registry,
+            registry=None,
         )
         self.spool_writable = Gauge(
-            "springback_gateway_spool_writable", "Whether the spool takes frames", registry=self.registry
+            "springback_gateway_spool_writable", "Whether the spool takes frames", registry=None
         )
+        self._spool_is_shown = False
 
     def tell_spool(self, report: SpoolReport | None) -> None:
-        """Shows what is in the spool; without one, all is 0."""
+        """Shows what is in the spool; a gateway without one has no series of it."""
         if report is None:
             return
+        if not self._spool_is_shown:
+            self._spool_is_shown = True
+            for gauge in (self.spool_frames, self.spool_bytes, self.spool_lost, self.spool_writable):
+                self.registry.register(gauge)
         self.spool_frames.set(report.frames + report.left_frames)
         self.spool_bytes.set(report.size_bytes)
         self.spool_lost.set(report.refused_steps + report.lost_steps + report.left_gone_steps)

@@ -19,12 +19,15 @@ from typing import NamedTuple
 import msgspec
 
 from springback.stream_processors.errors import StateFormatError
+from springback.stream_processors.topics import LARGEST_RECORD_BYTES
 
 CONTEXT_SCHEMA_VERSION = 1
 KEPT_CONTEXTS = 8
 """How many contexts a partition keeps, the one in force among them: a bucket that fell behind is read again by them."""
 KEPT_SWITCHES = 64
 """How many switches a partition keeps at most, those that only begin a term among them."""
+MOST_UNPACKED_BYTES = 16 * LARGEST_RECORD_BYTES
+"""What a record of the state may be unpacked: one of 16 MiB that somebody has made could be 16 GiB."""
 _COMPRESS_FROM_BYTES = 4096
 _DIGEST_BYTES = 16
 _SWITCH, _CONTENT = b"switch", b"content"
@@ -142,6 +145,20 @@ def encode_content(data: bytes) -> bytes:
     return _encode(Content(CONTEXT_SCHEMA_VERSION, compressed, zlib.compress(data, 1) if compressed else data))
 
 
+def unpacked(data: bytes) -> bytes:
+    """What zlib has packed.
+
+    Raises:
+        zlib.error: it is none of zlib's, is cut off, or would be larger than `MOST_UNPACKED_BYTES`.
+    """
+    unpacker = zlib.decompressobj()
+    found = unpacker.decompress(data, MOST_UNPACKED_BYTES)
+    if not unpacker.eof:
+        message = f"it is cut off, or would be more than {MOST_UNPACKED_BYTES} bytes unpacked"
+        raise zlib.error(message)
+    return found
+
+
 def decode_switch(key: bytes, record: bytes) -> Switch:
     """The switch in a record.
 
@@ -165,7 +182,7 @@ def decode_content(key: bytes, record: bytes) -> bytes:
     try:
         content = _decode_content(record)
         _check_version(key, record, content.schema_version)
-        return zlib.decompress(content.data) if content.compressed else content.data
+        return unpacked(content.data) if content.compressed else content.data
     except (msgspec.DecodeError, zlib.error) as error:
         raise _unreadable(key, record, str(error)) from error
 

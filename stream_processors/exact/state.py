@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from springback.stream_processors.errors import StateFormatError, StateFullError, TopicMismatchError
-from springback.stream_processors.exact.context_log import read_context_key
+from springback.stream_processors.exact.context_log import MOST_UNPACKED_BYTES, read_context_key, unpacked
 from springback.stream_processors.exact.port import StageReducer
 from springback.stream_processors.topics import LARGEST_RECORD_BYTES
 
@@ -135,7 +135,7 @@ def decode_bucket(key: bytes, data: bytes) -> tuple[int, bytes]:
     _check_version(key, data)
     try:
         record = _decode_bucket(data)
-        return record.applied, zlib.decompress(record.state) if record.compressed else record.state
+        return record.applied, unpacked(record.state) if record.compressed else record.state
     except (msgspec.DecodeError, zlib.error) as error:
         raise _unreadable(key, data, error) from error
 
@@ -326,9 +326,11 @@ class StageState(Generic[S]):
         Raises:
             StateFullError: its record would be larger than a changelog takes.
         """
-        if len(encoded) > _LARGEST_RECORD and (size := len(encode_bucket(bucket.applied, encoded))) > _LARGEST_RECORD:
+        size = len(encode_bucket(bucket.applied, encoded)) if len(encoded) > _LARGEST_RECORD else 0
+        if size > _LARGEST_RECORD or len(encoded) > MOST_UNPACKED_BYTES:
             message = (
-                f"the state of bucket {bucket.number} would be {size} bytes, a changelog takes {_LARGEST_RECORD}: "
+                f"the state of bucket {bucket.number} would be {size} bytes, {len(encoded)} unpacked, a changelog "
+                f"takes {_LARGEST_RECORD}, {MOST_UNPACKED_BYTES} unpacked: "
                 "use more buckets or partitions, under another app_id, or lower the bounds on what a producer has"
             )
             raise StateFullError(message)

@@ -155,8 +155,7 @@ WORKER_TOLD_LOSSES = MetricSpec(
     name="springback_worker_producer_lost_steps_total",
     kind="counter",
     unit="steps",
-    help="Steps that producers say they have lost, as buffer and spool were full or Kafka refused them. A worker that "
-    "begins, or takes a partition over, counts what the sessions that run had lost before.",
+    help="Steps that producers say they lost, as buffer and spool were full or Kafka refused them. Each counts once.",
     source="ours",
 )
 WORKER_SHEDDINGS = MetricSpec(

@@ -1,14 +1,12 @@
 """The first stage: step frames in; windows, summaries, agent statuses, baseline contributions and dead letters out."""
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import msgspec
 import numpy as np
 
 from springback.producers.contract.codec import decode_frame
-from springback.producers.contract.frame import StepFrame
 from springback.producers.errors import UnreadableFrameError
 from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.exact.state import decode_versioned
@@ -39,38 +37,6 @@ from springback.stream_processors.stages.dead_letters import (
 )
 from springback.stream_processors.topics import CONTRIBUTIONS, STATUS, SUMMARIES, WINDOWS
 
-MOST_LOSING_SESSIONS: Final = 10_000
-"""Of so many sessions a repetition is known as one."""
-
-
-class ToldLosses:
-    """How many steps producers say they have lost, of the sessions whose frames came by; repetitions count once.
-
-    Attributes:
-        steps: so many.
-
-    >>> told = ToldLosses()
-    >>> for session, lost in (("a", 3), ("a", 3), ("a", 5), ("b", 1)):
-    ...     told.note(StepFrame(producer="r7", session=session, lost_steps=lost))
-    >>> told.steps
-    6
-    """
-
-    def __init__(self) -> None:
-        self.steps = 0
-        self._known: OrderedDict[tuple[str, str], int] = OrderedDict()
-
-    def note(self, frame: StepFrame) -> None:
-        """Takes notice of what a frame says."""
-        if not frame.lost_steps:
-            return
-        place = frame.producer, frame.session
-        known = self._known.pop(place, 0)
-        self.steps += max(0, frame.lost_steps - known)
-        self._known[place] = max(known, frame.lost_steps)
-        if len(self._known) > MOST_LOSING_SESSIONS:
-            self._known.popitem(last=False)
-
 
 class TrackSteps:
     """The reducer of `track_steps`: the episode tracker between encoded frames and encoded readings.
@@ -83,7 +49,7 @@ class TrackSteps:
     Attributes:
         steps: valid rows taken in since the worker began; those of a batch that comes again count again.
         sheddings: times that a bucket was made smaller.
-        told_losses: what producers say of themselves.
+        told_losses: steps that producers say they have lost, in frames whose state is written; each counts once.
         fates: what became of the rows of frames whose state is written: taken, rejected, or the reason why unused.
     """
 
@@ -102,7 +68,7 @@ class TrackSteps:
         self.sheddings = 0
         self.fates: Counter[str] = Counter()
         self._new_fates: Counter[str] = Counter()
-        self.told_losses = ToldLosses()
+        self.told_losses = self._new_told_losses = 0
 
     def blank(self) -> TrackerState:
         """A bucket without agents."""
@@ -150,7 +116,8 @@ class TrackSteps:
                 # Frames of one producer that lie on several partitions would be pieces of episodes to each of them.
                 dead.append(dead_message(event, WRONG_KEY, _wrong_key(event.key, key)))
                 continue
-            self.told_losses.note(frame)
+            if frame.lost_steps:
+                self._new_told_losses += state.note_losses(frame.producer, frame.session, frame.lost_steps)
             sources.append(event)
             arrived.append(ArrivedFrame(frame, event.time_s))
             buckets.append(state)
@@ -166,7 +133,9 @@ class TrackSteps:
         """Notes that the frames applied since the last call are in a written state, or that they will come again."""
         if written:
             self.fates.update(self._new_fates)
+            self.told_losses += self._new_told_losses
         self._new_fates.clear()
+        self._new_told_losses = 0
 
     def _count(self, table: StepTable, unused: Sequence[UnusedSteps]) -> None:
         rows = Counter[str](rejected=int(table.rejected_rows.sum()), taken=len(table.step))

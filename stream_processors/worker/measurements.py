@@ -31,7 +31,7 @@ def measure_worker(
     yield Measurement(metrics.WORKER_STEPS, stages.tracker.steps)
     for fate in STEP_FATES:
         yield Measurement(metrics.WORKER_STEP_FATES, stages.tracker.fates[fate], (fate,))
-    yield Measurement(metrics.WORKER_TOLD_LOSSES, stages.tracker.told_losses.steps)
+    yield Measurement(metrics.WORKER_TOLD_LOSSES, stages.tracker.told_losses)
     yield Measurement(metrics.WORKER_SHEDDINGS, stages.tracker.sheddings)
     for stage in stages.all():
         yield from _measure_stage(stage, now)

@@ -34,6 +34,8 @@ TRACKER_SCHEMA_VERSION = 4
 4: sums of what an open episode would teach that are the same however batches are cut (see `state_of_version_3`)."""
 
 
+MOST_LOSING_SESSIONS = 1024
+"""Of so many sessions of a bucket that have lost steps it is known how many those are."""
 _LEAST_CYCLES = 8
 """From so many cycle times on an episode says how often it decides (ours)."""
 
@@ -196,10 +198,29 @@ class TrackedAgent(msgspec.Struct, kw_only=True):
 
 
 class TrackerState(msgspec.Struct, kw_only=True):
-    """The state of one bucket of agents. `TrackerState()` is the blank one."""
+    """The state of one bucket of agents. `TrackerState()` is the blank one.
+
+    `losses` is how many steps each session said last that it has lost, by a checksum of producer and session: those
+    that have lost any, `MOST_LOSING_SESSIONS` of them, oldest first.
+    """
 
     agents: dict[str, TrackedAgent] = msgspec.field(default_factory=dict)
+    losses: dict[int, int] = msgspec.field(default_factory=dict)
     schema_version: int = TRACKER_SCHEMA_VERSION
+
+    def note_losses(self, producer: str, session: str, steps: int) -> int:
+        """Takes down what a session says that it has lost so far, and says how many of these steps are new.
+
+        >>> state = TrackerState()
+        >>> [state.note_losses("r7", session, lost) for session, lost in (("a", 3), ("a", 3), ("a", 5), ("b", 1))]
+        [3, 0, 2, 1]
+        """
+        mark = EpisodeKey(producer, session, "").mark()
+        known = self.losses.pop(mark, 0)
+        self.losses[mark] = max(known, steps)
+        if len(self.losses) > MOST_LOSING_SESSIONS:
+            del self.losses[next(iter(self.losses))]
+        return max(0, steps - known)
 
 
 def state_of_version_2(data: bytes) -> TrackerState:

@@ -177,6 +177,7 @@ def test_what_neither_disk_nor_memory_has_room_for_is_dropped_and_counted(tmp_pa
     assert "it is full" in str(report.spool_problem)
     publisher.failure = None
     until(lambda: emitter.report.steps_buffered == 0 and emitter.report.steps_spooled == 0)
+    until(lambda: emitter.report.spool_problem is None)  # though there is nothing to write
     emitter.close()
     assert accounted(emitter.report) == steps
     arrived = steps_of(publisher, "s")

@@ -192,6 +192,7 @@ def test_schema_metrics_and_wrong_paths() -> None:
         assert 'springback_gateway_requests_total{path="other",status="404"} 3.0' in page
         assert "springback_gateway_steps_total 1.0" in page
         assert "springback_gateway_kafka_up 1.0" in page
+        assert "springback_gateway_spool" not in page  # a gauge of what is not there would be an alarm
         assert "secret" not in page
 
     talk(said)

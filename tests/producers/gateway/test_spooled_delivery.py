@@ -35,6 +35,7 @@ def test_a_request_is_answered_from_the_disk_while_kafka_is_away(tmp_path: Path)
             async with client.get("/metrics") as page:
                 shown = await page.text()
             assert "springback_gateway_spool_frames 1.0" in shown
+            assert "springback_gateway_spool_writable 1.0" in shown
             assert "springback_gateway_kafka_up 0.0" in shown
             with pytest.raises(SpoolInUseError):
                 SpooledDelivery(publisher, tmp_path, ack_timeout_s=1.0)

@@ -1,13 +1,23 @@
 """Records of the state: what is written comes back, and whatever else is an error that names the record."""
 
+import zlib
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from springback.stream_processors.errors import StateFormatError
-from springback.stream_processors.exact.context_log import Switch, content_key, switch_key
+from springback.stream_processors.errors import StateFormatError, StateFullError
+from springback.stream_processors.exact import context_log, state
+from springback.stream_processors.exact.context_log import (
+    Switch,
+    content_key,
+    decode_content,
+    encode_content,
+    switch_key,
+)
 from springback.stream_processors.exact.state import (
+    BucketRecord,
     TableKey,
     bucket_key,
     decode_bucket,
@@ -18,6 +28,7 @@ from springback.stream_processors.exact.state import (
     position_key,
     read_key,
 )
+from tests.stream_processors.fake_engine import CountingReducer, FakeEngine
 
 NUMBERS = st.integers(0, 2**62)
 
@@ -53,8 +64,8 @@ def test_keys_of_others_are_refused(key: bytes) -> None:
 
 
 @given(st.integers(-1, 2**62), st.binary())
-def test_buckets_come_back(applied: int, state: bytes) -> None:
-    assert decode_bucket(b"0/1", encode_bucket(applied, state)) == (applied, state)
+def test_buckets_come_back(applied: int, held: bytes) -> None:
+    assert decode_bucket(b"0/1", encode_bucket(applied, held)) == (applied, held)
 
 
 def test_a_large_bucket_is_compressed() -> None:
@@ -62,6 +73,29 @@ def test_a_large_bucket_is_compressed() -> None:
     record = encode_bucket(7, state)
     assert len(record) < len(state) / 10
     assert decode_bucket(b"0/1", record) == (7, state)
+
+
+def test_what_would_be_very_large_unpacked_is_refused_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = encode_bucket(7, b"state" * 10_000)
+    content = encode_content(b"family" * 10_000)
+    monkeypatch.setattr(context_log, "MOST_UNPACKED_BYTES", 49_999)
+    with pytest.raises(StateFormatError, match="more than 49999 bytes unpacked"):
+        decode_bucket(b"0/1", record)
+    with pytest.raises(StateFormatError, match="more than 49999 bytes unpacked"):
+        decode_content(b"0/content/ab", content)
+    monkeypatch.setattr(state, "MOST_UNPACKED_BYTES", 16)
+    live = state.StageState(FakeEngine(), CountingReducer())
+    bucket: state.Bucket[dict[str, list[float]]] = state.Bucket(0, 0, {})
+    assert live.check_size(bucket, b"x" * 16) == b"x" * 16
+    with pytest.raises(StateFullError, match="17 unpacked"):
+        live.check_size(bucket, b"x" * 17)
+
+
+def test_a_packed_record_that_is_cut_off_is_an_error() -> None:
+    packed = zlib.compress(b"state" * 10_000)[:-5]
+    record = msgspec.msgpack.encode(BucketRecord(schema_version=1, applied=7, compressed=True, state=packed))
+    with pytest.raises(StateFormatError, match="cut off"):
+        decode_bucket(b"0/1", record)
 
 
 @given(NUMBERS, st.floats(0, 1e10), st.dictionaries(NUMBERS, NUMBERS))

@@ -16,6 +16,7 @@ from springback.producers.emitter.step_emitter import StepEmitter
 from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.offline.evaluation import evaluate_frames
 from springback.stream_processors.resilience.config import ResilienceConfig
+from springback.stream_processors.resilience.tracking.tracker_state import MOST_LOSING_SESSIONS
 from springback.stream_processors.stages.track_steps import TrackSteps
 from springback.stream_processors.topics import DEAD_LETTER
 from tests.stream_processors.frame_builders import START_S, frame_of, nominal_rows, nothing_learned
@@ -146,3 +147,31 @@ def test_what_is_lost_goes_to_the_dead_letters_with_the_reason() -> None:
     assert msgspec.json.decode(row) == {
         "agent": "robot-7", "session": "boot", "episode": "1", "steps": 20, "lowest_step": 0, "highest_step": 19,
     }  # fmt: skip
+
+
+def test_steps_that_a_producer_says_are_lost_count_once_over_replays_and_workers() -> None:
+    def telling(lost: int, session: str = "boot", place: int = 0) -> StageEvent:
+        frame = msgspec.structs.replace(frame_of(nominal_rows(0, 1)), session=session, lost_steps=lost)
+        return events_of([frame])[0]._replace(offset=place)
+
+    first, state = stage(), stage().blank()
+    written = first.encode(state)
+    first.apply([telling(3)], [state])
+    first.settle(False)  # given up: it comes again
+    state = first.decode(written)
+    first.apply([telling(3), telling(3, place=1), telling(5, place=2)], [state] * 3)
+    assert first.told_losses == 0
+    first.settle(True)
+    assert first.told_losses == 5
+    later, taken_over = stage(), first.decode(first.encode(state))
+    later.apply([telling(5, place=3), telling(6, place=4), telling(2, "reboot", place=5)], [taken_over] * 3)
+    later.settle(True)
+    assert later.told_losses == 1 + 2
+
+
+def test_what_is_known_of_losing_sessions_is_bounded() -> None:
+    state = stage().blank()
+    told = [state.note_losses("r7", f"session-{number}", 1) for number in range(MOST_LOSING_SESSIONS + 5)]
+    assert sum(told) == len(told)
+    assert len(state.losses) == MOST_LOSING_SESSIONS
+    assert state.note_losses("r7", f"session-{MOST_LOSING_SESSIONS}", 1) == 0
