@@ -135,7 +135,7 @@ def admit_rows(
     unused = _count_unused(table, left_out, agent_of_episode, episode_rows)
     _note_times(table, taken, touched, place_of_episode, agent_of_episode)
     agents = list({id(agent): agent for agent in agent_of_episode if id(agent) not in strangers}.values())
-    return gather(table, taken, places, touched, agents, unused, grid)
+    return gather(table, taken, places, touched, agents, room.forgotten, unused, grid)
 
 
 def forget_episode(agent: TrackedAgent, episode: OpenEpisode, config: ResilienceConfig) -> None:

@@ -77,6 +77,7 @@ class Batch:
     Attributes:
         episodes: the episodes touched, those without a row too.
         agents: the agents named in the frames.
+        forgotten: the agents that were forgotten to make room for others.
         unused: the valid rows that were not admitted.
         families: the names of the families; `family_of` is each episode's position in them (k,).
         mode_names: what the codes in `mode` stand for.
@@ -93,6 +94,7 @@ class Batch:
 
     episodes: list[TouchedEpisode]
     agents: list[TrackedAgent]
+    forgotten: list[TrackedAgent]
     unused: list[UnusedSteps]
     families: list[str]
     family_of: Ints
@@ -150,6 +152,7 @@ def gather(
     places: Ints,
     episodes: list[TouchedEpisode],
     agents: list[TrackedAgent],
+    forgotten: list[TrackedAgent],
     unused: list[UnusedSteps],
     grid: AnchorGrid,
 ) -> Batch:
@@ -161,6 +164,7 @@ def gather(
         places: the position of each one's episode in `episodes`, rising (n,).
         episodes: the episodes touched.
         agents: the agents named in the frames.
+        forgotten: the agents that were forgotten to make room for others.
         unused: the valid rows that are not taken.
         grid: the bins of the anchors.
     """
@@ -201,6 +205,7 @@ def gather(
     return Batch(
         episodes=episodes,
         agents=agents,
+        forgotten=forgotten,
         unused=unused,
         families=list(number),
         family_of=np.array([number[state.traits.family] for state in states], dtype=np.int64),

@@ -78,9 +78,14 @@ class Room:
 
     Args:
         config: the bounds; None where there are none, as offline.
+
+    Attributes:
+        forgotten: the agents that were forgotten to make room. Whether one has news to tell makes no difference to
+            that, since it depends on how frames came in batches.
     """
 
     def __init__(self, config: BoundsConfig | None) -> None:
+        self.forgotten: list[TrackedAgent] = []
         self._config = config
         self._uses: dict[int, dict[str, Use]] = {}
         self._totals: dict[int, Use] = {}
@@ -160,8 +165,10 @@ class Room:
         if place in self._swept:
             return False
         self._swept.add(place)
-        if not forget_idle(state, now_s - self._config.crowded_idle_s):
+        forgotten = forget_idle(state, now_s - self._config.crowded_idle_s)
+        if not forgotten:
             return False
+        self.forgotten += forgotten
         del self._uses[id(state)]
         return self._fits(state, producer, more, self._config)
 
@@ -202,15 +209,12 @@ def agents_use(agents: Iterable[TrackedAgent]) -> Use:
     return use
 
 
-def forget_idle(state: TrackerState, before_s: float) -> int:
-    """Forgets the agents without open episodes that were last seen before that time; how many those were.
-
-    One that has news to report stays until they are told.
-    """
-    idle = [a.agent for a in state.agents.values() if not a.open and not a.changed and a.seen_s < before_s]
-    for name in idle:
-        del state.agents[name]
-    return len(idle)
+def forget_idle(state: TrackerState, before_s: float) -> list[TrackedAgent]:
+    """Forgets the agents without open episodes that were last seen before that time, and gives them back."""
+    idle = [agent for agent in state.agents.values() if not agent.open and agent.seen_s < before_s]
+    for agent in idle:
+        del state.agents[agent.agent]
+    return idle
 
 
 def fit(state: TrackerState, encode: Callable[[TrackerState], bytes], config: BoundsConfig) -> tuple[bytes, bool]:
@@ -243,7 +247,10 @@ def _sheddings(state: TrackerState, config: BoundsConfig) -> Iterator[Callable[[
     now_s = max((agent.seen_s for agent in state.agents.values()), default=0.0)
 
     def idle(_: int) -> int:
-        return forget_idle(state, now_s - config.crowded_idle_s)
+        forgotten = forget_idle(state, now_s - config.crowded_idle_s)
+        news = [agent for agent in forgotten if agent.changed]  # nobody could tell it
+        state.agents.update({agent.agent: agent for agent in news})
+        return len(forgotten) - len(news)
 
     def silent(_: int) -> int:
         held = [agent for agent in state.agents.values() if agent.silent]

@@ -93,8 +93,13 @@ class EpisodeTracker:
             if episode.outcome is not None:
                 index = baseline.families.get(episode.state.traits.family)
                 self._finish(episode, outputs, 0 if index is None else index.references)
+        for agent in batch.forgotten:  # the last that is said of it
+            if agent.changed:
+                agent.reported_s, agent.changed = agent.seen_s, False
+                outputs.statuses.append(agent_status(agent))
         for agent in batch.agents:
-            self._report_agent(agent, agent.seen_s, outputs)
+            if agent.changed:
+                self._report_agent(agent, agent.seen_s, outputs)
         return outputs
 
     def close_idle(self, state: TrackerState, now_s: float) -> TrackerOutputs:
