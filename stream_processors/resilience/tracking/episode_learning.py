@@ -28,7 +28,9 @@ from springback.stream_processors.resilience.tracking.batch import Batch
 from springback.stream_processors.resilience.tracking.tracker_state import LearningState, OpenEpisode
 
 MOST_PENDING = 8192
-"""Steps of an episode that wait for a window to claim them or not; one with more stops learning (ours)."""
+"""Steps of an episode that wait for a window to claim them or not; one with more stops learning (ours).
+
+Looked at after each batch, so whether such an episode teaches may depend on batches; what it teaches does not."""
 
 
 def learn(batch: Batch, events: list[list[WindowEvent]], config: ResilienceConfig) -> None:
