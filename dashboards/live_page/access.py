@@ -156,7 +156,7 @@ class LoginGate:
             max_age=_LOGIN_S,
             httponly=True,
             samesite="strict",
-            secure=request.url.scheme == "https",
+            secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto")),
         )
         return answer
 

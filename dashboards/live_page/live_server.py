@@ -45,6 +45,9 @@ class TlsFiles(NamedTuple):
 class _Server(uvicorn.Server):
     """Without uvicorn's own signal handling and sockets: when to end is the caller's affair, connections are guarded.
 
+    Nor with its trust in `X-Forwarded-For`: anybody on this machine could claim any address, and what comes through a
+    proxy would be no connection that the guard knows.
+
     Args:
         config: uvicorn's.
         guard: watches its connections.
@@ -52,6 +55,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, guard: ConnectionGuard) -> None:
         super().__init__(config)
+        config.proxy_headers = False
         self._guard = guard
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

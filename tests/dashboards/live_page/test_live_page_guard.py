@@ -18,6 +18,7 @@ from springback.producers.serving import open_socket
 PASSWORD = "horse battery"
 GREEDY, OTHER = "127.0.0.2", "127.0.0.3"
 LIMITS = ConnectionLimits(most_connections=500, silence_s=1.0, request_s=2.0)
+PATIENT = LIMITS._replace(silence_s=60.0, request_s=60.0)
 
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
@@ -43,10 +44,10 @@ async def served(limits: ConnectionLimits) -> AsyncIterator[int]:
         at.close()
 
 
-def login(password: str, port: int, *, cut: int = 0) -> bytes:
+def login(password: str, port: int, *, cut: int = 0, header: str = "") -> bytes:
     body = urlencode({"password": password}).encode()
     head = (
-        f"POST /login HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n"
+        f"POST /login HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{header}"
         f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     said = head.encode() + body
@@ -75,6 +76,18 @@ def test_slow_logins_keep_nobody_out_and_are_cut() -> None:
     asyncio.run(scenario())
 
 
+def test_the_cookie_of_a_page_behind_a_proxy_with_tls_is_for_tls_alone() -> None:
+    async def scenario() -> None:
+        async with asyncio.timeout(120), served(LIMITS) as port:
+            plain, proxied = [
+                await ask(port, OTHER, login(PASSWORD, port, header=header))
+                for header in ("", "X-Forwarded-Proto: https\r\n")
+            ]
+            assert (b"; Secure" in plain, b"; Secure" in proxied) == (False, True)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("half", [b"", b"GET / HTTP/1.1\r\nHost: 127"])
 def test_half_sent_heads_are_cut(half: bytes) -> None:
     async def scenario() -> None:
@@ -88,8 +101,7 @@ def test_half_sent_heads_are_cut(half: bytes) -> None:
 
 def test_guessing_by_one_host_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        limits = LIMITS._replace(silence_s=60.0, request_s=60.0)
-        async with asyncio.timeout(120), served(limits) as port:
+        async with asyncio.timeout(120), served(PATIENT) as port:
             guesses = [asyncio.create_task(ask(port, GREEDY, login("guess", port))) for _ in range(30)]
             while sum(task.done() for task in guesses) < 22:  # all that are too many have been refused
                 await asyncio.sleep(0.01)
@@ -103,8 +115,22 @@ def test_guessing_by_one_host_keeps_no_other_waiting(monkeypatch: pytest.MonkeyP
     asyncio.run(scenario())
 
 
-def test_a_web_socket_stays_and_gives_its_place_back() -> None:
+def test_guesses_under_other_hosts_names_wait_for_each_other_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with asyncio.timeout(120), served(PATIENT) as port:
+            names = [f"X-Forwarded-For: 203.0.113.{number}\r\n" for number in range(30)]
+            asked = [ask(port, "127.0.0.1", login("guess", port, header=name)) for name in names]
+            answers = [answer.split(b" ", 2)[1] for answer in await asyncio.gather(*asked)]
+            assert (answers.count(b"401"), answers.count(b"429")) == (8, 22)
+
+    monkeypatch.setattr(access, "_WRONG_WAIT_S", 0.2)
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("forwarded", ["", "X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: https\r\n"])
+def test_a_web_socket_stays_through_a_proxy_too_and_gives_its_place_back(forwarded: str) -> None:
     async def sockets(scope: Any, receive: Any, send: Any) -> None:
+        assert (await receive())["type"] == "websocket.connect"
         await send({"type": "websocket.accept"})
         while (await receive())["type"] != "websocket.disconnect":
             await send({"type": "websocket.send", "text": "still here"})
@@ -121,7 +147,7 @@ def test_a_web_socket_stays_and_gives_its_place_back() -> None:
             await asyncio.sleep(0.01)
         upgrade = (
             "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+            f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{forwarded}\r\n"
         )
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(upgrade.encode())
