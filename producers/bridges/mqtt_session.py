@@ -11,6 +11,8 @@ import asyncio
 import contextlib
 import logging
 import random
+import socket
+import ssl
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -18,12 +20,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from springback.producers.backoff import Backoff
-from springback.producers.bridges.settings import MqttSettings
+from springback.producers.bridges.settings import BridgeOptionError, MqttSettings
+from springback.producers.broker_fault import ADDRESS, AUTHENTICATION, TLS, UNANSWERED, BrokerFault, FaultLog
 from springback.producers.errors import MissingExtraError, ProducerError
 from springback.producers.secret_files import warn_of_readers
 
 try:
     import aiomqtt
+    from aiomqtt.exceptions import MqttConnectError
 except ImportError as error:
     raise MissingExtraError(extra="mqtt", cause=error) from error
 
@@ -103,6 +107,7 @@ class MqttSession:
         self._dropped = 0
         self._queue: _Queue | None = None
         self._client: Any = None
+        self._faults = FaultLog("the MQTT bridge", log)
         self.connections = 0
         self.duplicates = 0
         self.too_large = 0
@@ -156,9 +161,7 @@ class MqttSession:
                 await self._connect_once(handle, has_room)
             except aiomqtt.MqttError as error:
                 self._check_admitted(error)
-                log.warning(
-                    "the MQTT broker at %s cannot be reached (%s); trying again", self._settings.place, str(error)
-                )
+                self._faults.note(mqtt_fault(error, self._settings.place))
             failures = 1 if self.connections > before else failures + 1
             await asyncio.sleep(BACKOFF.pause_s(failures, random.random()))
 
@@ -174,6 +177,7 @@ class MqttSession:
                         raise MqttRefusedError(refusal)
                 self.connections += 1
                 self._client = client
+                self._faults.clear()
                 log.info("connected to the MQTT broker; subscribed to %s", ", ".join(self._subscriptions))
                 try:
                     await self._take_all(client, queue, handle, has_room)
@@ -201,9 +205,6 @@ class MqttSession:
 
     def _new_client(self, queue: _Queue) -> aiomqtt.Client:
         settings = self._settings
-        files = (settings.ca_file, settings.cert_file, settings.key_file)
-        if settings.cert_file is not None:
-            warn_of_readers(settings.key_file or settings.cert_file, "the key for the MQTT broker")
         client = aiomqtt.Client(
             settings.host,
             settings.port,
@@ -214,7 +215,7 @@ class MqttSession:
             keepalive=settings.keepalive_s,
             timeout=_ANSWER_S,
             queue_type=lambda maxsize: queue,  # type: ignore[arg-type]
-            tls_params=aiomqtt.TLSParameters(*files) if settings.tls or any(files) else None,
+            tls_context=_tls_context(settings),
         )
         paho = client._client  # aiomqtt has no manual acknowledgements, and does not say what is delivered again
         paho.manual_ack_set(True)
@@ -273,6 +274,50 @@ class MqttSession:
         if self.connections == 0 and _number(getattr(error, "rc", None)) in _REFUSED:
             message = f"the MQTT broker at {self._settings.place} refuses {self._settings.client_id!r}: {error}"
             raise MqttRefusedError(message) from error
+
+
+def _tls_context(settings: MqttSettings) -> ssl.SSLContext | None:
+    files = [file for file in (settings.ca_file, settings.cert_file, settings.key_file) if file is not None]
+    if not settings.tls and not files:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_file)
+        if settings.cert_file is not None:
+            context.load_cert_chain(settings.cert_file, settings.key_file, "")  # None would ask at the terminal
+            warn_of_readers(settings.key_file or settings.cert_file, "the key for the MQTT broker")
+    except (OSError, ValueError) as error:
+        message = (
+            f"ca_file, cert_file, key_file: cannot use {', '.join(map(repr, files))} ({error}). Expected PEM files, "
+            "the key without a password."
+        )
+        raise BridgeOptionError(message) from error
+    return context
+
+
+def mqtt_fault(error: aiomqtt.MqttError, place: str) -> BrokerFault:
+    """What an error of an MQTT broker is a fault of, in the words of Kafka's faults.
+
+    Args:
+        error: of aiomqtt, which says no more than the text of what came before it.
+        place: the broker's HOST:PORT.
+    """
+    cause = error.__cause__ or error.__context__
+    if isinstance(error, MqttConnectError) and _number(error.rc) in _REFUSED:
+        return BrokerFault(AUTHENTICATION, f"the MQTT broker at {place} refuses this client ({error})")
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        told = f"the certificate of the MQTT broker at {place} is not accepted ({cause.verify_message}); see ca_file"
+        return BrokerFault(TLS, told)
+    if isinstance(cause, ssl.SSLError):
+        told = f"TLS with the MQTT broker at {place} fails ({cause.reason or cause}); does it speak TLS at that port?"
+        return BrokerFault(TLS, told)
+    if isinstance(cause, socket.gaierror):
+        return BrokerFault(ADDRESS, f"{place}: the name is not known ({cause.strerror})")
+    if isinstance(cause, OSError) and cause.args:  # a wait of aiomqtt's own that was in vain has none
+        return BrokerFault(ADDRESS, f"no MQTT broker can be reached at {place} ({error})")
+    if isinstance(cause, aiomqtt.MqttError):
+        return BrokerFault(UNANSWERED, f"the connection to the MQTT broker at {place} was lost ({cause})")
+    told = f"{place} takes the connection, but no MQTT broker answers ({error}); must it be with TLS, or without?"
+    return BrokerFault(UNANSWERED, told)
 
 
 def _number(code: Any) -> Any:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ import aiomqtt
 import pytest
 
 from springback.producers.bridges.mqtt_session import Delivery, MqttRefusedError, MqttSession
-from springback.producers.bridges.settings import MqttSettings
+from springback.producers.bridges.settings import BridgeOptionError, MqttSettings
 from tests.producers.bridges.mosquitto_server import QUICKLY, Mosquitto
 
 pytestmark = pytest.mark.mqtt
@@ -253,8 +254,41 @@ def test_a_subscription_that_is_not_allowed_is_told(tmp_path: Path, monkeypatch:
     asyncio.run(check())
 
 
+@pytest.mark.parametrize(
+    ("host", "kind", "told"),
+    [("127.0.0.1", "address", "Connection refused"), ("no-such-host.invalid", "address", "name is not known")],
+)
+def test_where_no_broker_is_is_told_as_that(
+    host: str, kind: str, told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def check() -> None:
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))  # and nobody listens
+            listener = Listener(Mosquitto(tmp_path), host=host, port=closed.getsockname()[1])
+            task = asyncio.create_task(listener.run())
+            await listener.until(lambda: "broker_fault" in caplog.text)
+            listener.stop.set()
+            await task
+
+    asyncio.run(check())
+    assert f"broker_fault kind={kind}" in caplog.text
+    assert told in caplog.text
+
+
+def test_files_that_are_no_certificates_are_told(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    encrypted = ("genpkey", "-algorithm", "RSA", "-aes256", "-pass", "pass:secret", "-out", str(key))
+    subprocess.run(["openssl", *encrypted], check=True, capture_output=True)
+    certificate = tmp_path / "certificate.pem"
+    request = ("req", "-x509", "-key", str(key), "-passin", "pass:secret", "-days", "1", "-subj", "/CN=fleet")
+    subprocess.run(["openssl", *request, "-out", str(certificate)], check=True, capture_output=True)
+    for files in ({"ca_file": str(tmp_path / "absent.pem")}, {"cert_file": str(certificate), "key_file": str(key)}):
+        with pytest.raises(BridgeOptionError, match="the key without a password"):
+            asyncio.run(Listener(Mosquitto(tmp_path), **files).run())
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # paho leaves a refused socket unclosed
-def test_tls_trusts_whom_it_is_told_to(tmp_path: Path) -> None:
+def test_tls_trusts_whom_it_is_told_to(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
     request = ("req", "-x509", *curve, "-nodes", "-days", "1", "-subj", "/CN=fleet")
@@ -273,6 +307,15 @@ def test_tls_trusts_whom_it_is_told_to(tmp_path: Path) -> None:
             wary.stop.set()
             await task
             assert wary.session.connections == 0
+            assert "broker_fault kind=tls" in caplog.text
+            assert "is not accepted" in caplog.text
+            caplog.clear()
+            plain = Listener(broker)
+            task = asyncio.create_task(plain.run())
+            await plain.until(lambda: "broker_fault" in caplog.text)
+            plain.stop.set()
+            await task
+            assert "kind=unanswered" in caplog.text
 
     asyncio.run(check())
     gc.collect()
