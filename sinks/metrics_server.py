@@ -127,7 +127,10 @@ class _MetricsApp:
     async def _is_ready(self, request: web.Request) -> web.Response:
         if self._ready():
             return _say(200, "springback exporter is ready.")
-        why = self._why()
+        # Everybody may ask, but addresses and users of the broker are told to those alone who may see the page.
+        header = request.headers.get("Authorization")
+        told = self._auth is None or (header is not None and await self._admits(header, request.remote))
+        why = self._why() if told else None
         return _say(503, f"springback exporter has not read all readings yet{f' ({why})' if why else ''}.")
 
     async def _page(self, request: web.Request) -> web.Response:

@@ -113,13 +113,17 @@ class GatewayApp:
         return answer
 
     def _check_token(self, request: web.Request) -> None:
+        if request.path not in OPEN_TO_ALL and not self._has_token(request):
+            raise RequestRefusedError(401, "unauthorized", "send the header Authorization: Bearer TOKEN")
+
+    def _has_token(self, request: web.Request) -> bool:
+        """Whether a request carries the token; any does where there is none."""
         token = self._options.token
-        if token is None or request.path in OPEN_TO_ALL:
-            return
+        if token is None:
+            return True
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         right = hmac.compare_digest(given.strip().encode(errors="surrogateescape"), token.encode())
-        if scheme.lower() != "bearer" or not right:
-            raise RequestRefusedError(401, "unauthorized", "send the header Authorization: Bearer TOKEN")
+        return scheme.lower() == "bearer" and right
 
     async def _post_frames(self, request: web.Request) -> web.StreamResponse:
         kind = KIND_OF_TYPE.get(request.content_type)
@@ -211,6 +215,9 @@ class GatewayApp:
         return _json(200, {"status": "alive"})
 
     async def _get_ready(self, request: web.Request) -> web.StreamResponse:
+        if self._delivery.problem is not None and not self._has_token(request):
+            # Everybody may ask, but addresses and users of the broker are told to those alone who have the token.
+            raise RequestRefusedError(503, "unavailable", "Kafka cannot be used; the log says why", WAIT_FOR_KAFKA_S)
         self._check_open()
         return _json(200, {"status": "ready", "largest_record_bytes": self._delivery.largest_record})
 

@@ -102,6 +102,22 @@ def test_with_an_auth_file_only_its_users_read_and_probes_say_nothing(
         assert not any(secret in str(answer) for answer in told for secret in ("s3cret", "ops", "answer"))
 
 
+def test_why_it_is_not_ready_is_told_to_those_who_may_see_the_page(registry: CollectorRegistry, tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("ops:s3cret\n")
+    users.chmod(0o600)
+    fault = "authentication: the broker at kafka-1:9092 does not admit the user 'pages'"
+    for access, headers, told in (
+        (ServerAccess(), {}, True),
+        (ServerAccess(auth_file=users), {}, False),
+        (ServerAccess(auth_file=users), {"Authorization": basic("ops", "wrong")}, False),
+        (ServerAccess(auth_file=users), {"Authorization": basic("ops", "s3cret")}, True),
+    ):
+        with metrics_server(registry, "127.0.0.1", 0, ready=lambda: False, access=access, why=lambda: fault) as address:
+            answer = get(address.replace("/metrics", "/-/ready"), None, **headers)
+            assert (answer.status, fault.encode() in answer.body) == (503, told)
+
+
 def test_passwords_in_the_clear_beyond_this_machine_are_warned_of(
     registry: CollectorRegistry, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -170,6 +170,10 @@ def test_without_the_token_only_health_is_told() -> None:
         assert not delivery.taken
         right = {**JSON, "Authorization": f"bearer {TOKEN}"}
         assert (await post(client, body, right))[0] == 200
+        delivery.problem = "authentication: the broker at kafka-1:9092 does not admit the user 'gate'"
+        for headers, told in (({}, False), (wrong[1], False), (right, True)):
+            async with client.get("/readyz", headers=headers) as found:
+                assert (found.status, "kafka-1" in await found.text()) == (503, told)
 
     talk(said, token=TOKEN)
 
