@@ -112,7 +112,8 @@ def acl_commands(principals: Mapping[str, Iterable[str]], settings: WorkerSettin
     Raises:
         KeyError: there is no such part.
     """
-    start = f"kafka-acls.sh --bootstrap-server {settings.kafka.bootstrap} --command-config admin.properties --add"
+    server = shlex.quote(settings.kafka.bootstrap)
+    start = f"kafka-acls.sh --bootstrap-server {server} --command-config admin.properties --add"
     for part, users in principals.items():
         yield f"# {part}: {PARTS.get(part, 'all parts in one').replace('`', '')}"
         who = " ".join(f"--allow-principal {shlex.quote(user)}" for user in users)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import shlex
 import urllib.request
 import uuid
 from collections.abc import Coroutine
@@ -21,7 +22,7 @@ from kafka.admin import KafkaAdminClient  # type: ignore[import-untyped]
 from springback.deploy.cli import main
 from springback.deploy.demo.pipeline import EXTERNAL_PREFIX
 from springback.stream_processors import topics
-from springback.stream_processors.access_rights import PARTS, rights_of, rights_table
+from springback.stream_processors.access_rights import PARTS, acl_commands, rights_of, rights_table
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.topics import TOPICS, topic_name, worker_topics
@@ -45,6 +46,17 @@ def printed(prefix: str, *principals: str) -> list[str]:
         options = [word for principal in principals for word in ("--principal", principal)]
         assert main(["topics", "--acls", "--prefix", prefix, *options]) == 0
     return lines.text.splitlines()
+
+
+def test_whatever_a_user_or_a_broker_is_called_the_commands_are_what_they_are() -> None:
+    hostile = "User:x'; rm -rf / #\nrm -rf /"
+    settings = WorkerSettings(kafka=KafkaConnection(bootstrap="kafka:9092; rm -rf /"))
+    comment, *commands = acl_commands({"producer": [hostile]}, settings)
+    assert comment.startswith("# producer")
+    [words] = map(shlex.split, commands)
+    assert words[words.index("--bootstrap-server") + 1] == "kafka:9092; rm -rf /"
+    assert words[words.index("--allow-principal") + 1] == hostile
+    assert words.count("rm") == 0
 
 
 class Lines:
