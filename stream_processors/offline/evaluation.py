@@ -103,7 +103,6 @@ class Evaluation:
         begun: the beginnings of the episodes.
         summaries: the episodes, in the order in which they ended.
         windows: the closed rebound windows, in the order in which they closed.
-        statuses: the last status of each agent.
         rejected: the rows that could not be used.
         steps: how many steps the frames held, and what became of them.
     """
@@ -113,17 +112,21 @@ class Evaluation:
     begun: list[EpisodeBegun] = field(default_factory=list)
     summaries: list[EpisodeSummary] = field(default_factory=list)
     windows: list[WindowReading] = field(default_factory=list)
-    statuses: list[AgentStatus] = field(default_factory=list)
     rejected: list[RejectedRow] = field(default_factory=list)
     steps: StepAccount = field(default_factory=StepAccount)
+    _statuses: dict[tuple[str, str], AgentStatus] = field(default_factory=dict)
+
+    @property
+    def statuses(self) -> list[AgentStatus]:
+        """The last status of each agent."""
+        return list(self._statuses.values())
 
     def take(self, outputs: TrackerOutputs, table: StepTable | None = None) -> None:
         """Adds what a batch came to, and its rows."""
         self.begun += outputs.begun
         self.summaries += outputs.summaries
         self.windows += [window for window in outputs.windows if window.state != "open"]
-        latest = {(status.producer, status.agent): status for status in [*self.statuses, *outputs.statuses]}
-        self.statuses = list(latest.values())
+        self._statuses |= {(status.producer, status.agent): status for status in outputs.statuses}
         if table is not None:
             self.rejected += table.rejected
             self.steps.add(table, outputs.unused)
