@@ -14,9 +14,11 @@ aiokafka's consumer lives in a thread of its own, where a rebalance may take par
 - Faust asks it where a partition ends as each message is handed on. That of a partition that has just been taken away
   is not known, which is an AssertionError or an AttributeError there, and no reason to end.
 
-A worker that was stopped for longer than its session learns only from its next heartbeat that its partitions are
-another's. What it sends before that would stand above what the other has sent meanwhile, so the consumer also says
-whether the group has confirmed it lately (`is_member`).
+A worker that was stopped, or slept with its machine, for longer than its session learns only from its next heartbeat
+that its partitions are another's. What it sends before that would stand above what the other has sent meanwhile, so the
+consumer also says whether the group has confirmed it lately (`is_member`).
+
+What begins with an underscore here is Faust's and aiokafka's own; pyproject.toml names the versions that have it.
 """
 
 import asyncio
@@ -40,6 +42,12 @@ _SESSION_SHARE = 0.8
 _log = logging.getLogger(__name__)
 
 
+def awake_or_not_s() -> float:
+    """Seconds that never go back, and that go on while the machine sleeps, where the system counts them."""
+    counted = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if counted is None else time.clock_gettime(counted)
+
+
 class PromptConsumerThread(AIOKafkaConsumerThread):
     """The thread that Faust's consumer lives in, with fetches that the broker answers soon."""
 
@@ -53,7 +61,7 @@ class PromptConsumerThread(AIOKafkaConsumerThread):
         send = coordinator._send_req
 
         async def send_and_note(request: Any) -> Any:
-            asked_at = time.monotonic()
+            asked_at = awake_or_not_s()
             answer = await send(request)
             if isinstance(request, HeartbeatRequest | SyncGroupRequest) and answer.error_code == 0:
                 self._confirmed_at = asked_at
@@ -63,7 +71,7 @@ class PromptConsumerThread(AIOKafkaConsumerThread):
 
     def is_member(self) -> bool:
         """Whether the group has confirmed this worker so lately that nobody else can have its partitions."""
-        return time.monotonic() - self._confirmed_at < _SESSION_SHARE * self.app.conf.broker_session_timeout
+        return awake_or_not_s() - self._confirmed_at < _SESSION_SHARE * self.app.conf.broker_session_timeout
 
     def _create_worker_consumer(self, transport: Transport) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)

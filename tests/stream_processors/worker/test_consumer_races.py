@@ -10,12 +10,17 @@ from typing import Any, cast
 import aiokafka  # type: ignore[import-untyped]
 import pytest
 from aiokafka.consumer.fetcher import Fetcher  # type: ignore[import-untyped]
+from aiokafka.consumer.group_coordinator import (  # type: ignore[import-untyped]
+    CoordinatorGroupRebalance,
+    GroupCoordinator,
+)
 from aiokafka.errors import IllegalStateError  # type: ignore[import-untyped]
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest  # type: ignore[import-untyped]
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
 from springback.stream_processors.service.kafka_connection import KafkaConnection
+from springback.stream_processors.worker import transport
 from springback.stream_processors.worker.port import FaustPort
 from springback.stream_processors.worker.transport import PromptConsumer, PromptConsumerThread
 
@@ -148,7 +153,7 @@ class Group:
         self.now = 1000.0
         self.error_code = 0
         self.takes_s = 0.0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(transport, "awake_or_not_s", lambda: self.now)
         monkeypatch.setattr(AIOKafkaConsumerThread, "on_start", lambda thread: asyncio.sleep(0))
         self.thread = PromptConsumerThread.__new__(PromptConsumerThread)
         self.thread._consumer = SimpleNamespace(_coordinator=self)
@@ -183,3 +188,17 @@ def test_a_worker_holds_its_partitions_for_sure_only_while_the_group_confirms_it
     group.takes_s = 9.0  # an answer says how it was when it was asked for
     assert not group.answer(beat)
     assert not group.answer(object())
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system does not count the time it sleeps")
+def test_time_asleep_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "clock_gettime", {time.CLOCK_BOOTTIME: 7200.0}.__getitem__)
+    assert transport.awake_or_not_s() == 7200.0
+
+
+def test_what_is_changed_in_aiokafka_is_there_to_be_changed() -> None:
+    assert "_fetch_max_wait_ms" in aiokafka.AIOKafkaConsumer.start.__code__.co_names
+    for caller in (GroupCoordinator._do_heartbeat, CoordinatorGroupRebalance._send_sync_group_request):
+        assert "_send_req" in caller.__code__.co_names
+    assert isinstance(HeartbeatRequest, type)
+    assert isinstance(SyncGroupRequest, type)
