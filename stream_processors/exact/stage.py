@@ -234,6 +234,7 @@ class ExactStage(Generic[S]):
             settled = settled and not self._late(batch)
         except TransientBrokerError as error:
             _log.warning("context_not_taken stage=%s error=%s", self.name, error)
+            self.counts.not_taken = str(error)
             settled = False
         if not settled:
             await self._abandon(batch)
@@ -352,8 +353,10 @@ class ExactStage(Generic[S]):
             # partitions are another's would stand above what that one has sent.
             if self._current(batch) and not self._late(batch):
                 await self._port.send([*batch.outputs, *batch.refused])
+                self.counts.not_taken = None
         except TransientBrokerError as error:
             _log.warning("outputs_not_taken stage=%s error=%s", self.name, error)
+            self.counts.not_taken = str(error)
             await self._abandon(batch)
             return False
         late = self._late(batch)

@@ -48,6 +48,7 @@ class StageCounts:
         too_large: messages that would have made a state too large, and were passed over.
         tick_failures: buckets that a tick failed on.
         switches: times that a partition went over to another context (the baseline that scores).
+        not_taken: why the broker has not taken the latest outputs (a right was withdrawn, say); None once it has.
         wanted: next offset wanted, by partition.
         ends: end of each partition, when last asked for.
         processed_at: when the last message of each partition was done, on the monotonic clock.
@@ -66,6 +67,7 @@ class StageCounts:
     too_large: int = 0
     tick_failures: int = 0
     switches: int = 0
+    not_taken: str | None = None
     wanted: dict[int, int] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     processed_at: dict[int, float] = field(default_factory=dict)
@@ -118,6 +120,7 @@ class StageCounts:
             "too_large": self.too_large,
             "tick_failures": self.tick_failures,
             "switches": self.switches,
+            "not_taken": self.not_taken,
             "partitions": {
                 str(partition): {
                     "wanted": wanted,

@@ -112,7 +112,8 @@ async def _run(settings: WorkerSettings, ready_file: Path | None, stop: asyncio.
         def report() -> dict[str, Any]:
             if not started:
                 return {"ready": False, "waiting_for": ["broker"], "broker_fault": faults.text}
-            return {**started[0].report(), "broker_fault": faults.text}
+            refused = [stage.counts.not_taken for stage in started[0].stages.all() if stage.counts.not_taken]
+            return {**started[0].report(), "broker_fault": faults.text or next(iter(refused), None)}
 
         address = await opened.enter_async_context(
             health_endpoint(settings.health_host, settings.health_port, report, page.render)

@@ -130,7 +130,9 @@ def test_outputs_that_the_broker_does_not_take_are_made_again(engine: FakeEngine
     stage = stage_on(engine)
     assert run(stage, engine.read(0)) == []
     assert engine.seeks == [(0, 0)]
+    assert stage.counts.report()["not_taken"] == "away"
     assert run(stage, engine.read(0)) == [0]
+    assert stage.counts.report()["not_taken"] is None
     assert values(engine) == [b"1:120"]
 
 
