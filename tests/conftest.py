@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 register_profiles()
 
-# A shell makes what it starts in the background ignore Ctrl-C, and so would every program that a test starts.
+# A shell makes what it starts in the background ignore Ctrl-C, and nohup a hang-up; so would every program that a test
+# starts. What is handled here is not handed on.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 # A Kafka of a test lives for seconds: the optimising compiler and threads for collecting garbage would not pay off.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -32,8 +32,10 @@ def ended(file: Path, script: str, number: int = signal.SIGTERM) -> tuple[int, s
         assert process.stdout.readline() == "reported\n"
         process.send_signal(number)
         process.send_signal(number)  # as `timeout` does, which signals the process and its group
-        said = process.stdout.read()
-        return process.wait(60.0), said
+        try:
+            return process.wait(120.0), process.stdout.read()
+        finally:
+            process.kill()  # one that the signal has not ended would run on
 
 
 def steps_and_outcomes(file: Path) -> tuple[int, list[str]]:
