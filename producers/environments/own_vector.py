@@ -30,7 +30,9 @@ class OwnVector(VectorEnv[Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         self.own = env
         self.num_envs = slots_of(env)
-        self.metadata = {"autoreset_mode": SAME_STEP, **(env.metadata or {})}
+        # Gymnasium 1.1 writes the mode of its own vectors into the metadata that all environments without any share.
+        said = {} if env.metadata is gymnasium.Env.metadata else env.metadata or {}
+        self.metadata = {"autoreset_mode": SAME_STEP, **said}
         self.render_mode = env.render_mode
         self.observation_space, self.action_space = env.observation_space, env.action_space
 

@@ -155,6 +155,18 @@ def test_a_hook_of_success_sees_one_slot_with_arrays_for_tensors(
     assert {np.ndim(value) for value in seen} == {0}
 
 
+def test_what_another_vector_left_in_the_metadata_of_all_environments_is_not_this_ones(
+    emitter: StepEmitter, publisher: MemoryPublisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(gymnasium.Env.metadata, "autoreset_mode", gymnasium.vector.AutoresetMode.NEXT_STEP)
+    envs = VectorWrapper(Lift(), emitter, family="lift")
+    envs.reset()
+    for _ in range(8):
+        envs.step(Tensor(np.zeros((3, 2))))
+    assert emitter.flush()
+    assert [frame.n_steps for frame in publisher.frames] == [3] * 8  # none of them only resets
+
+
 def test_the_observation_at_an_end_is_said_to_be_the_next_episodes(
     emitter: StepEmitter, caplog: pytest.LogCaptureFixture
 ) -> None:
