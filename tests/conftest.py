@@ -95,6 +95,11 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if collection_path.suffix == ".py" and not runs_here(collection_path) else None
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more process than there are cores: tests wait for each other's servers, and for programs of their own."""
+    return (os.cpu_count() or 1) + 1
+
+
 # Marks of tests that start something, and take long.
 _SERVERS = ("kafka", "broker", "browser", "ros", "mqtt")
 

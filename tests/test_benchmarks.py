@@ -48,6 +48,7 @@ def test_a_frame_size_that_is_none_is_wrong_usage() -> None:
     assert "expected numbers from 1 to" in ran.stderr
 
 
+@pytest.mark.broker
 def test_the_exporter_under_a_short_load_keeps_its_bounds(tmp_path: Path) -> None:
     written = tmp_path / "load.json"
     ran = bench("--quick", "--json", str(written), program="tests.benchmarks.exporter_load")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -24,6 +25,7 @@ EXTERNAL_PREFIX = "springback-demo."
 
 _ARRIVAL_TIMEOUT_S = 120.0  # far above what a busy machine takes
 _POLL_S = 0.1
+_REFRESH_S = 1.0
 
 
 class DemoError(DeployError):
@@ -120,6 +122,8 @@ def demo_run(
         DeployError: something is missing, or a part did not start.
     """
     console.print(f"Starting a broker ({broker}), a worker, the exporter and the live page ...")
+    # A fleet of minutes: what it learns must count within seconds.
+    settings = replace(settings, baseline_refresh_s=min(settings.baseline_refresh_s, _REFRESH_S))
     readings = MemorySink()
     page = live_port if live_page_installed() else None
     with LocalStack(broker, settings, metrics_port=metrics_port, live_port=page) as stack:

@@ -37,6 +37,7 @@ def ended(module: str, number: str, *arguments: str) -> int:
     return subprocess.run([sys.executable, "-c", PROGRAM, module, number, *arguments], check=False).returncode
 
 
+@pytest.mark.broker
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
 @pytest.mark.parametrize("service", sorted(SERVICES))
 def test_a_service_that_is_told_to_end_before_it_runs_ends_with_0(service: str, number: str) -> None:

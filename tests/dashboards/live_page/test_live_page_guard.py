@@ -15,6 +15,8 @@ from springback.dashboards.live_page.live_server import _Server
 from springback.producers.http_server import ConnectionGuard, ConnectionLimits
 from springback.producers.serving import open_socket
 
+pytestmark = pytest.mark.browser
+
 PASSWORD = "horse battery"
 GREEDY, OTHER = "127.0.0.2", "127.0.0.3"
 LIMITS = ConnectionLimits(most_connections=500, silence_s=1.0, request_s=2.0)
