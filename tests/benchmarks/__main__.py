@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from springback.deploy.cli import explain
 from tests.benchmarks.core_speed import CorePlan, CoreRun, core_runs
 from tests.benchmarks.speed_report import core_figures, core_table, worker_figures, worker_table
 from tests.benchmarks.worker_speed import WorkerPlan, WorkerRun, worker_runs
+from tests.program import run_program
 
 _LARGEST_FRAME = 4096
 _FEW_FRAMES = 10_000
@@ -93,24 +93,5 @@ def bench(
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
 
 
-def main() -> int:
-    """Run it; 0 when all went well, 1 where a broker or a worker failed, 2 for wrong usage, 130 after Ctrl-C."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-    app.command(context_settings={"help_option_names": ["-h", "--help"]})(bench)
-    try:
-        app(prog_name="make bench")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(bool(end.code))
-    except KeyboardInterrupt:
-        return 130
-    except Exception as error:
-        told = explain(error)
-        if told is None:
-            raise
-        print(f"bench: {told[0]}", file=sys.stderr)
-        return told[1]
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(bench, "make bench"))

@@ -28,6 +28,7 @@ from springback.stream_processors.resilience.families.contract_config import Agg
 from springback.stream_processors.resilience.families.live_stress import contract_violated
 from springback.stream_processors.resilience.families.operational_margin import Quantities, StressLevel, level_figures
 from springback.stream_processors.resilience.readings import ContractThresholds
+from tests.program import run_program
 
 Trouble = Literal["nothing reached", "one quantity"]
 Alert = Literal["broken", "violated", "margin < 0"]
@@ -191,6 +192,4 @@ def alert_rates(
 
 
 if __name__ == "__main__":
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-    app.command()(alert_rates)
-    app(prog_name="alert_rates")
+    sys.exit(run_program(alert_rates, "alert_rates"))

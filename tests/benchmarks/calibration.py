@@ -33,6 +33,7 @@ from springback.stream_processors.resilience.baseline.estimates import Materiali
 from springback.stream_processors.resilience.baseline.stage_baseline import BaselineConfig, StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary
+from tests.program import run_program
 
 Bounds = Literal["fixed", "in sample", "folds", "live, all", "live"]
 ALL_THAT_CAME = BaselineConfig(calibration_share=0.0, calibration_episodes=20)
@@ -276,6 +277,4 @@ def calibration(
 
 
 if __name__ == "__main__":
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-    app.command()(calibration)
-    app(prog_name="calibration")
+    sys.exit(run_program(calibration, "calibration"))

@@ -22,6 +22,7 @@ from springback.sinks.metrics_server import metrics_server
 from springback.sinks.prometheus_sink import PrometheusSink
 from springback.sinks.sink import DeadLetter
 from tests.benchmarks.fleet_readings import MadeUpFleet
+from tests.program import run_program
 
 RENDER_BOUND_S = 1.0
 GROWTH_BOUND_MB = 15.0
@@ -263,6 +264,4 @@ def exporter_load(
 
 
 if __name__ == "__main__":
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-    app.command()(exporter_load)
-    app(prog_name="exporter_load")
+    sys.exit(run_program(exporter_load, "exporter_load"))

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from springback.deploy.child_process import ChildProcess
-from springback.deploy.cli import explain
 from tests.faults.fault_kinds import FAULT_KINDS, KIND_NAMES
 from tests.faults.fault_report import KindFigures, kind_figures, kind_table, run_table
 from tests.faults.fault_run import BaselineMode, RunLine, RunPlan, RunProgress, RunReport, run_command
 from tests.house import ROOT
+from tests.program import run_program
 
 _RUN_S = 3600.0
 _LOOK_S = 0.5
@@ -206,24 +206,5 @@ def _with_progress(plans: Sequence[RunPlan], parallel: int, json_file: Path | No
         return run_plans(plans, parallel, tell)
 
 
-def main() -> int:
-    """Run it; 0 when nothing was wrong, 1 when something was, 2 for wrong usage, 130 after Ctrl-C."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-    app.command(context_settings={"help_option_names": ["-h", "--help"]})(faults)
-    try:
-        app(prog_name="make faults")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(bool(end.code))
-    except KeyboardInterrupt:
-        return 130
-    except Exception as error:
-        told = explain(error)
-        if told is None:
-            raise
-        print(f"faults: {told[0]}", file=sys.stderr)
-        return told[1]
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(faults, "make faults"))

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from springback.deploy.cli import explain
+from tests.program import run_program
 from tests.soak.soak_figures import broken_bounds, growth_table, growths, write_plot
 from tests.soak.soak_run import Soak, SoakPlan, SoakSample
 
@@ -79,25 +79,6 @@ def soak(
     shutil.rmtree(directory)
 
 
-def main() -> int:
-    """Run it; 0 when nothing was wrong, 1 when something was, 2 for wrong usage, 130 after Ctrl-C."""
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC")
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-    app.command(context_settings={"help_option_names": ["-h", "--help"]})(soak)
-    try:
-        app(prog_name="make soak")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(bool(end.code))
-    except KeyboardInterrupt:
-        return 130
-    except Exception as error:
-        told = explain(error)
-        if told is None:
-            raise
-        print(f"soak: {told[0]}", file=sys.stderr)
-        return told[1]
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC")
+    sys.exit(run_program(soak, "make soak"))
