@@ -74,6 +74,11 @@ class EpisodeStart:
     follower_actions: int | None = None
     bearing_rad: float | None = None
 
+    @property
+    def task(self) -> str:
+        """The name of its task, by which its disturbances are diced too."""
+        return task_id(self.scene, self.episode, self.dataset)
+
 
 class HabitatReporter:
     """Reports the episodes of one agent.
@@ -168,8 +173,7 @@ class HabitatReporter:
             bearing_rad=start.bearing_rad,
             goals=self._goals,
         )
-        task = task_id(start.scene, start.episode, start.dataset)
-        known = {"task": task, "episode": task, "instruction": start.instruction}
+        known = {"task": start.task, "episode": start.task, "instruction": start.instruction}
         fields = {**known, **self._traits, **traits, **self._next_traits}
         self._next_traits = {}
         if self._signals.fault is not None:

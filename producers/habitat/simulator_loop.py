@@ -19,7 +19,7 @@ import numpy as np
 from springback.producers.errors import SignalError
 from springback.producers.habitat.metrics import TaskReading
 from springback.producers.habitat.proxy import NOTE_KEY, DisturbanceNote, WatchedEnv, note_of, own_action
-from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter, task_id
+from springback.producers.habitat.reporter import EpisodeStart, HabitatReporter
 from springback.producers.habitat.signals import ActionWord, Pose, action_word
 from springback.producers.habitat.world import (
     MissingNavmeshError,
@@ -83,12 +83,11 @@ class SimulatorLoop(WatchedEnv):
         where = getattr(self._watched, "curr_scene_name", "") if scene is None else scene
         pose = pose_of(self._watched, self._agent_id)
         way = way_to(self._watched, pose, self._goals, self._reporter.reading.success_distance_m, self._agent_id)
-        dataset = self._dataset()
         distance_m, _ = self._look(pose)
         found = TaskReading(distance_m=distance_m, collided=False, success=False)
-        start = EpisodeStart(scene=where, episode=episode, dataset=dataset, found=found, pose=pose, **way)
+        start = EpisodeStart(scene=where, episode=episode, dataset=self._dataset(), found=found, pose=pose, **way)
         if hasattr(self._watched, "begin_disturbances"):
-            self._watched.begin_disturbances(task_id(where, episode, dataset))
+            self._watched.begin_disturbances(start.task)
         self._reporter.begin(start, {**self._note().traits, **traits})
         self._reporter.observed()
 

@@ -24,8 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from springback.producers.habitat.metrics import DISTANCE_KEYS
-from springback.producers.habitat.proxy import NOTE_KEY, HabitatProxy, Note, own_action, own_observations
-from springback.producers.habitat.reporter import task_id
+from springback.producers.habitat.proxy import NOTE_KEY, HabitatProxy, Note, described, own_action, own_observations
 from springback.producers.habitat.signals import action_word
 from springback.producers.habitat.world import core_env, geodesic_m, snapped
 from springback.producers.perturbations.navigation import (
@@ -164,7 +163,7 @@ class DisturbedEnv(_Disturbed):
         self._put_back()
         result = self._watched.reset(*args, **kwargs)
         episode = self._core.current_episode
-        self._start(task_id(episode.scene_id, episode.episode_id, getattr(episode, "scene_dataset_config", None) or ""))
+        self._start(described(episode).task)
         self._reword(episode)
         with_info = isinstance(result, tuple)
         self._observations = self._reworded(result[0] if with_info else result)
