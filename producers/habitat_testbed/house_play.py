@@ -154,7 +154,6 @@ def play_run(
     )
     loop.begin_episode(goals=[goal], scene=plan.name, episode=run.task.episode)
     follower = simulator.make_greedy_follower(0, _STOP_M, stop_key="stop")
-    ended = False
     try:
         for step in range(MOST_STEPS):
             began_s = time.perf_counter()
@@ -162,20 +161,17 @@ def play_run(
                 action = follower.next_action_along(np.array(loop.goals[0], np.float32))
             except habitat_sim.errors.GreedyFollowerError:  # it sees no way: the agent has failed
                 loop.end_episode("failure")
-                ended = True
                 return
             loop.report(planning_s=time.perf_counter() - began_s)
-            ended = action == "stop" or step == MOST_STEPS - 1
             if action == "stop":
                 loop.stop_episode()
             else:
                 loop.step(action, STEP_S)
             yield step
-            if ended:
+            if action == "stop":
                 return
     finally:
-        if not ended:
-            loop.end_episode("aborted")
+        loop.end_episode("aborted")  # one that has ended stays as it is
 
 
 @dataclass(frozen=True)
