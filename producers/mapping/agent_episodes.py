@@ -26,7 +26,7 @@ from springback.producers.mapping.routes import (
     RoutedEvent,
 )
 from springback.producers.mapping.rules import conversion_of
-from springback.producers.mapping.signal_mapping import SignalMapping, TimedMessage
+from springback.producers.mapping.signal_mapping import EventKind, SignalMapping, TimedMessage
 from springback.producers.mapping.transforms import EXTENDED, OTHERWISE, REMARKS
 from springback.producers.mapping.value_cells import NamedCell, RuleCells
 from springback.producers.mapping.values import plain_text
@@ -35,7 +35,7 @@ MOST_LATE: Final = 64
 MOST_IDS: Final = 10_000
 
 
-EventKey = tuple[str, int, str]
+EventKey = tuple[EventKind, int, str]
 """Which event: what it does, its place among those that do it, and the topic for those that each topic has anew."""
 
 
@@ -97,14 +97,10 @@ class AgentEpisodes:
             self._values[NAVIGATION + name] = RuleCells(rule, conversion_of("navigation", name), board)
         self._told: dict[EventKey, str] = {}
         self._held: dict[EventKey, str | None] = {}
-        events = {
-            "begin": mapping.episode.begin, "end": mapping.episode.end, "reopen": mapping.episode.reopen,
-            "session_end": mapping.session_end,
-        }  # fmt: skip
         self._lasting = {  # events of which another id makes nothing new: part of them is what other topics say
             (kind, place)
-            for kind, of_kind in events.items()
-            for place, one in enumerate(of_kind)
+            for kind, events in mapping.events.items()
+            for place, one in enumerate(events)
             if not one.of_one_topic
         }
         self._live = live
@@ -355,13 +351,13 @@ class AgentEpisodes:
                 if cell.remark == EXTENDED and self._episode is not None:
                     self._episode = self._episode._replace(extended=True)
 
-    def _fires(self, kind: str, routed: RoutedEvent, message: TimedMessage) -> str | None:
+    def _fires(self, kind: EventKind, routed: RoutedEvent, message: TimedMessage) -> str | None:
         """The text by which an event happens with this message; None where it does not."""
         place, event, own = routed
         guard = event.guard
         if event.is_message:
             return OTHERWISE if own and guard.lets_pass(self._board) else None
-        key = (kind, place, "" if guard.asks else message.topic)
+        key: EventKey = (kind, place, "" if guard.asks else message.topic)
         text: str | None = OTHERWISE
         if not event.of_conditions:
             text = event.text_in(message.value, self._board) if own else self._held.get(key)

@@ -122,12 +122,8 @@ class Routes:
         ]:
             into += [(key, place, source.field) for place, source in enumerate(rule.sources) if matches(source.topic)]
         route.trigger = any([matches(pattern) for pattern in mapping.step.triggers])
-        for events, into_events in (
-            (mapping.episode.begin, route.begin),
-            (mapping.episode.end, route.end),
-            (mapping.episode.reopen, route.reopen),
-            (mapping.session_end, route.session_end),
-        ):
+        for kind, events in mapping.events.items():
+            into_events: list[RoutedEvent] = getattr(route, kind)
             for place, event in enumerate(events):
                 own = not event.of_conditions and matches(event.topic)
                 if own or any([matches(look.topic) for look in event.looks]):

@@ -44,6 +44,8 @@ else:
     import tomli as tomllib
 
 TimeChoice = Literal["header", "receive"]
+EventKind = Literal["begin", "end", "reopen", "session_end"]
+"""What an event does to the episode, or to the session."""
 UNITS_S: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 DEFAULT_STALE_S: Final = 10.0
 _HEADER_FIELDS: Final = tuple(name for name in EpisodeHeader.__struct_fields__ if name not in ("agent", "episode"))
@@ -141,6 +143,17 @@ class SignalMapping:
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
+    def events(self) -> dict[EventKind, tuple[EventRule, ...]]:
+        """Its events by what they do."""
+        episode = self.episode
+        return {
+            "begin": episode.begin,
+            "end": episode.end,
+            "reopen": episode.reopen,
+            "session_end": self.session_end,
+        }
+
+    @property
     def patterns(self) -> tuple[TopicPattern, ...]:
         """The topic patterns that it reads, each once; rules for any topic add none."""
         return tuple({pattern.text: pattern for pattern in self._patterns() if pattern is not None}.values())
@@ -194,8 +207,8 @@ class SignalMapping:
         yield from (event.topic for event in self._events() if not event.of_conditions)
         yield from (look.topic for look in self.looks())
 
-    def _events(self) -> tuple[EventRule, ...]:
-        return (*self.episode.begin, *self.episode.end, *self.episode.reopen, *self.session_end)
+    def _events(self) -> Iterator[EventRule]:
+        return (event for events in self.events.values() for event in events)
 
 
 def shipped_mappings() -> tuple[str, ...]:
