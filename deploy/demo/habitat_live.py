@@ -9,6 +9,7 @@ from springback.producers.habitat_testbed.house import HousePlan, plan_house
 from springback.producers.habitat_testbed.house_play import (
     BETWEEN_EPISODES_S,
     FAMILY,
+    PRODUCER,
     HouseClock,
     HouseRun,
     open_house,
@@ -16,7 +17,6 @@ from springback.producers.habitat_testbed.house_play import (
     play_run,
 )
 
-PRODUCER = "habitat-house"
 MOST_LEARNING_EPISODES = 200
 _LATEST_KNOWN = 2
 """Clean episodes that may be on their way through the pipeline when the next one begins: learning stops soon enough."""

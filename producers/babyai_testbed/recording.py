@@ -10,12 +10,9 @@ from pathlib import Path
 from springback.producers.babyai_testbed.play import DEFAULT_START_S, play
 from springback.producers.babyai_testbed.simulated_time import CostModel, SimulatedClock
 from springback.producers.babyai_testbed.tasks import STRESSES, TASK_FAMILIES, plan_episodes
-from springback.producers.emitter.publishers import JsonLinesPublisher
-from springback.producers.emitter.step_emitter import StepEmitter
-from springback.producers.errors import PublishError
+from springback.producers.emitter.new_recording import NewRecording
 
 BETWEEN_EPISODES_S = 5.0
-_FLUSH_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -62,22 +59,10 @@ def record(
         ValueError: there is no such family, or a stress is outside [0, 1].
         PublishError: the file could not be written.
     """
-    target = Path(path)
-    if target.exists():
-        message = f"{target} exists already; remove it or choose another name"
-        raise FileExistsError(message)
+    recording = NewRecording(path, producer="babyai-testbed", seed=seed, frame_steps=frame_steps)
     clock = SimulatedClock(start_s)
     played = successes = steps = 0
-    # The frames are cut here, by flushes: the emitter itself would cut them by the wall clock.
-    emitter = StepEmitter(
-        JsonLinesPublisher(target),
-        producer="babyai-testbed",
-        session=f"seed-{seed}",
-        max_steps=2 * frame_steps,
-        linger_s=3600.0,
-        clock=clock,
-    )
-    with emitter:
+    with recording.emitter(clock) as emitter:
         for episode in plan_episodes(episodes, families=families, stresses=stresses, seed=seed):
             for step in play(
                 episode.task,
@@ -93,13 +78,7 @@ def record(
                 steps += 1
                 successes += step.outcome == "success"
                 if step.outcome is not None or (step.step + 1) % frame_steps == 0:
-                    _flush(emitter, target)
+                    recording.cut(emitter)
             played += 1
             clock.advance(BETWEEN_EPISODES_S)
-    return TestbedRecording(target, played, successes, steps)
-
-
-def _flush(emitter: StepEmitter, target: Path) -> None:
-    if not emitter.flush(_FLUSH_S):
-        message = f"{target} could not be written: {emitter.report.last_error}"
-        raise PublishError(message)
+    return TestbedRecording(recording.path, played, successes, steps)

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from springback.producers.emitter.publishers import JsonLinesPublisher
+from springback.producers.emitter.new_recording import NewRecording
 from springback.producers.emitter.step_emitter import StepEmitter
-from springback.producers.errors import ProducerError, PublishError
+from springback.producers.errors import ProducerError
 from springback.producers.habitat.metrics import HabitatReading
 from springback.producers.habitat.watch import watch
 from springback.producers.habitat.world import HABITAT_SIM_BY_CONDA, import_habitat, snapped
@@ -32,6 +32,7 @@ from springback.producers.perturbations.navigation import DisturbanceName
 
 FAMILY = "navigation"
 METHOD = "greedy-geodesic"
+PRODUCER = "habitat-house"
 STRESSES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 KINDS: tuple[DisturbanceName, ...] = ("action_drop", "heading_kick", "goal_move")
 """What there is to disturb: the agent has no sensors, and is told nothing."""
@@ -44,7 +45,6 @@ START_S = 1_790_000_000.0
 
 _STOP_M = 0.15
 _READING = HabitatReading(simulated_time=True)
-_FLUSH_S = 60.0
 
 
 class HouseRun(NamedTuple):
@@ -206,33 +206,21 @@ def record_house(
         MissingHabitatError: habitat-sim is not installed.
         PublishError: the file could not be written.
     """
-    target = Path(path)
-    if target.exists():
-        message = f"{target} exists already; remove it or choose another name"
-        raise FileExistsError(message)
+    recording = NewRecording(path, producer=PRODUCER, seed=seed, frame_steps=frame_steps)
     plan = plan_house(seed)
     runs = plan_runs(plan, episodes, stresses, seed)
     steps = 0
     with open_house(plan) as simulator:
         clock = HouseClock(simulator, START_S)
-        # The frames are cut here, by flushes: the emitter itself would cut them by the wall clock.
-        emitter = StepEmitter(
-            JsonLinesPublisher(target),
-            producer="habitat-house",
-            session=f"seed-{seed}",
-            max_steps=2 * frame_steps,
-            linger_s=3600.0,
-            clock=clock,
-        )
-        with emitter:
+        with recording.emitter(clock) as emitter:
             for run in runs:
                 for step in play_run(run, simulator, plan, emitter, seed=seed):
                     steps += 1
                     if (step + 1) % frame_steps == 0:
-                        _flush(emitter, target)
-                _flush(emitter, target)
+                        recording.cut(emitter)
+                recording.cut(emitter)
                 clock.pause(BETWEEN_EPISODES_S)
-    return HouseRecording(target, len(runs), steps)
+    return HouseRecording(recording.path, len(runs), steps)
 
 
 def _build(habitat_sim: Any, simulator: Any, name: str, box: Box) -> None:
@@ -252,9 +240,3 @@ def _on_floor(simulator: Any, plan: HousePlan, place: Sequence[float]) -> list[f
         message = f"{place} in {plan.name} is not on its navmesh; the house of another seed may do (--seed)"
         raise ProducerError(message)
     return found
-
-
-def _flush(emitter: StepEmitter, target: Path) -> None:
-    if not emitter.flush(_FLUSH_S):
-        message = f"{target} could not be written: {emitter.report.last_error}"
-        raise PublishError(message)
