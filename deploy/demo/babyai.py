@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import cycle
 
-from springback.deploy.demo.pipeline import DemoError, DemoRun
+from springback.deploy.demo.pipeline import FLUSH_TIMEOUT_S, MOST_LEARNING_EPISODES, DemoRun, Pace
 from springback.producers.babyai_testbed.play import PlayedStep, play
 from springback.producers.babyai_testbed.simulated_time import SimulatedClock
 from springback.producers.babyai_testbed.tasks import (
@@ -20,8 +20,6 @@ from springback.producers.babyai_testbed.tasks import (
 from springback.producers.emitter.step_emitter import StepEmitter, new_session
 
 AGENTS_PER_FAMILY = 2
-MOST_LEARNING_EPISODES = 200
-_FLUSH_TIMEOUT_S = 10.0
 
 
 @dataclass(slots=True)
@@ -106,11 +104,7 @@ def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: 
             return None
         started[agent.family] += 1
         if started[agent.family] > MOST_LEARNING_EPISODES:
-            message = (
-                f"Family {agent.family!r} is still learning after {MOST_LEARNING_EPISODES} clean episodes. "
-                f"The logs are in {demo.stack.log_directory}"
-            )
-            raise DemoError(message)
+            raise demo.still_learning(agent.family)
         return PlannedEpisode(next(tasks[agent.family]), 0.0, None)
 
     def show() -> None:
@@ -153,8 +147,7 @@ def _play(
 ) -> None:
     """Lets all agents step in turn, at the given pace, until no episode is left; then sends what is buffered."""
     playing = list(agents)
-    round_s = len(agents) / steps_per_second
-    due_s = time.monotonic()
+    pace = Pace(len(agents) / steps_per_second)
     shown_s = 0.0
     while playing:
         for agent in list(playing):
@@ -166,11 +159,10 @@ def _play(
                 agent.start(planned)
             if agent.steps is not None and next(agent.steps, None) is None:
                 agent.steps = None
-        due_s = max(due_s + round_s, time.monotonic() - round_s)
-        time.sleep(max(0.0, due_s - time.monotonic()))
+        due_s = pace.wait()
         if due_s - shown_s > 0.5:
             shown_s = due_s
             demo.check()
             show()
     for agent in agents:
-        agent.emitter.flush(_FLUSH_TIMEOUT_S)
+        agent.emitter.flush(FLUSH_TIMEOUT_S)

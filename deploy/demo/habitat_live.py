@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from springback.deploy.demo.pipeline import DemoError, DemoRun
+from springback.deploy.demo.pipeline import FLUSH_TIMEOUT_S, MOST_LEARNING_EPISODES, DemoRun, Pace
 from springback.producers.emitter.step_emitter import StepEmitter
 from springback.producers.habitat_testbed.house import HousePlan, plan_house
 from springback.producers.habitat_testbed.house_play import (
@@ -17,10 +17,8 @@ from springback.producers.habitat_testbed.house_play import (
     play_run,
 )
 
-MOST_LEARNING_EPISODES = 200
 _LATEST_KNOWN = 2
 """Clean episodes that may be on their way through the pipeline when the next one begins: learning stops soon enough."""
-_FLUSH_TIMEOUT_S = 10.0
 
 
 def run_habitat_live(demo: DemoRun, episodes: int, seed: int, steps_per_second: float) -> None:
@@ -64,16 +62,14 @@ class _Player:
     ) -> None:
         self.demo, self.emitter, self.plan = demo, emitter, plan
         self._clock, self._simulator = clock, simulator
-        self._step_s = 1.0 / steps_per_second
-        self._due_s = time.monotonic()
+        self._pace = Pace(1.0 / steps_per_second)
 
     def play(self, run: HouseRun) -> None:
         """Plays one to its end, and hands it over."""
         for _ in play_run(run, self._simulator, self.plan, self.emitter):
-            self._due_s = max(self._due_s + self._step_s, time.monotonic() - self._step_s)
-            time.sleep(max(0.0, self._due_s - time.monotonic()))
+            self._pace.wait()
         self._clock.pause(BETWEEN_EPISODES_S)
-        self.emitter.flush(_FLUSH_TIMEOUT_S)
+        self.emitter.flush(FLUSH_TIMEOUT_S)
         self.demo.check()
 
     def ended(self) -> int:
@@ -96,11 +92,7 @@ def _learn(player: _Player, seed: int) -> None:
         demo.progress.update(bar, completed=min(needed, behind()))
         if behind() >= needed:
             return
-    message = (
-        f"Family {FAMILY!r} is still learning after {MOST_LEARNING_EPISODES} clean episodes. "
-        f"The logs are in {demo.stack.log_directory}"
-    )
-    raise DemoError(message)
+    raise demo.still_learning(FAMILY)
 
 
 def _rise(player: _Player, runs: Iterable[HouseRun]) -> None:

@@ -23,6 +23,10 @@ from springback.stream_processors.topics import STEPS, topic_name
 EXTERNAL_PREFIX = "springback-demo."
 """Begins the topics' names on a broker that is not our own, so that a demo stays out of real data."""
 
+MOST_LEARNING_EPISODES = 200
+"""Clean episodes of a family, at most, until enough references stand behind its alarm bounds."""
+FLUSH_TIMEOUT_S = 10.0
+
 _ARRIVAL_TIMEOUT_S = 120.0  # far above what a busy machine takes
 _POLL_S = 0.1
 _REFRESH_S = 1.0
@@ -30,6 +34,20 @@ _REFRESH_S = 1.0
 
 class DemoError(DeployError):
     """The demo did not come to its end as it should."""
+
+
+class Pace:
+    """Waits so that agents that play are slow enough to watch; time that they lose is not made up for."""
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._due_s = time.monotonic()
+
+    def wait(self) -> float:
+        """Waits for the next instant, one period after the last, and returns it, by the monotonic clock in s."""
+        self._due_s = max(self._due_s + self._period_s, time.monotonic() - self._period_s)
+        time.sleep(max(0.0, self._due_s - time.monotonic()))
+        return self._due_s
 
 
 @dataclass(slots=True)
@@ -81,6 +99,14 @@ class DemoRun:
                 )
                 raise DemoError(message)
             time.sleep(_POLL_S)
+
+    def still_learning(self, family: str) -> DemoError:
+        """The error of a family that has got no alarm bounds in `MOST_LEARNING_EPISODES`."""
+        message = (
+            f"Family {family!r} is still learning after {MOST_LEARNING_EPISODES} clean episodes. "
+            f"The logs are in {self.stack.log_directory}"
+        )
+        return DemoError(message)
 
     def table(self) -> list[FamilyRow]:
         """The family table of the part that counts."""
