@@ -112,8 +112,8 @@ def load_plugins(
     """
     plugins: list[Plugin] = []
     faults: list[PluginFault] = []
-    for entry in sorted(_registered(group) if entries is None else entries, key=_order):
-        distribution = _distribution(entry)
+    named = [(_distribution(entry), entry) for entry in (_registered(group) if entries is None else entries)]
+    for distribution, entry in sorted(named, key=lambda one: (one[0], one[1].name)):
         try:
             plugin = Plugin(entry.name, distribution, entry.load())
         except (Exception, SystemExit) as error:  # another's module may raise anything when it is imported
@@ -135,10 +135,6 @@ def _registered(group: str) -> Iterable[EntryPoint]:
     if sys.version_info >= (3, 10):
         return entry_points(group=group)
     return [entry for found in distributions() for entry in found.entry_points if entry.group == group]
-
-
-def _order(entry: EntryPoint) -> tuple[str, str]:
-    return _distribution(entry), entry.name
 
 
 def _distribution(entry: EntryPoint) -> str:
