@@ -181,16 +181,14 @@ class DisturbedEnv(_Disturbed):
         if throw.goal_moves and not self._move_goal():
             self._did_not("goal_move")
         gym_style = self._watched is not core
-        own = own_action(action, number)
-        spared = own is None or action_word(own, core.task.get_action_name).mode == "stop"
-        spared = spared or (gym_style and not self._parts)
-        others = _of_others(action, number)
-        if throw.dropped and spared:
+        dropped = throw.dropped and not self._is_spared(action)
+        if throw.dropped and not dropped:
             self._did_not("action_drop")
-        if throw.dropped and not spared and others is None:
+        left = _of_others(action, number) if dropped else action
+        if dropped and left is None:
             result = self._drop(action, gym_style)
         else:
-            result = self._watched.step(others if throw.dropped and not spared else action, **kwargs)
+            result = self._watched.step(left, **kwargs)
             self._parts = len(result)
         self._observations = result[0] if gym_style else result
         observations = self._noisy(self._observations)
@@ -203,6 +201,13 @@ class DisturbedEnv(_Disturbed):
         """Puts back what was moved or reworded, and closes the environment."""
         self._put_back()
         super().close()
+
+    def _is_spared(self, action: Any) -> bool:
+        """Whether an action is carried out even where dice drop it: a stop, one of others, the first of a Gym's."""
+        own = own_action(action, self._agent_id)
+        if own is None or action_word(own, self._core.task.get_action_name).mode == "stop":
+            return True
+        return self._watched is not self._core and not self._parts
 
     def _drop(self, action: Any, gym_style: bool) -> Any:
         core = self._core
