@@ -88,11 +88,12 @@ def host_of(address: object) -> str:
 
 
 class _Connection:
-    """A connection that is open: of which host, what it has sent of a request, and when it will be cut."""
+    """A connection that is open: from where, what it has sent of a request, and when it will be cut."""
 
-    def __init__(self, transport: asyncio.Transport, host: str) -> None:
+    def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
-        self.host = host
+        self.peer: tuple[Any, ...] = tuple(transport.get_extra_info("peername") or ())[:2]
+        self.host = host_of(self.peer[0] if self.peer else None)
         self.received = 0
         self.busy = False
         self.timer: asyncio.TimerHandle | None = None
@@ -205,16 +206,15 @@ class ConnectionGuard:
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Whether there is room for a new connection; it is turned away if not."""
-        peer = transport.get_extra_info("peername") or ()
-        host = host_of(peer[0] if peer else None)
-        crowded = self._of_host[host] >= self._limits.of_one_host
-        if crowded or (len(self._open) >= self._limits.most_connections and not self._make_room(host)):
+        connection = _Connection(transport)
+        crowded = self._of_host[connection.host] >= self._limits.of_one_host
+        if crowded or (len(self._open) >= self._limits.most_connections and not self._make_room(connection.host)):
             self._on_turned_away("too_many")
             transport.write(_TOO_MANY)
             transport.close()
             return False
-        connection = self._open[transport] = self._by_peer[tuple(peer[:2])] = _Connection(transport, host)
-        self._of_host[host] += 1
+        self._open[transport] = self._by_peer[connection.peer] = connection
+        self._of_host[connection.host] += 1
         connection.cut_in(self._limits.silence_s, self._cut_slow)
         self._on_count(len(self._open))
         return True
@@ -238,8 +238,8 @@ class ConnectionGuard:
         if connection is None:
             return  # it had to make room
         connection.cut_in(None, self._cut_slow)
-        for peer in [peer for peer, known in self._by_peer.items() if known is connection]:
-            del self._by_peer[peer]
+        if self._by_peer.get(connection.peer) is connection:
+            del self._by_peer[connection.peer]
         self._of_host[connection.host] -= 1
         if not self._of_host[connection.host]:
             del self._of_host[connection.host]
