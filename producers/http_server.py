@@ -128,7 +128,7 @@ class ConnectionGuard:
         self._limits = limits
         self._on_count = on_count
         self._on_turned_away = on_turned_away
-        self._open: dict[asyncio.Transport, _Connection] = {}  # in the order in which they came
+        self._open: dict[asyncio.Transport, _Connection] = {}  # those that have been silent longest first
         self._by_peer: dict[tuple[Any, ...], _Connection] = {}
         self._of_host: Counter[str] = Counter()
         self._make_protocol: Callable[[], asyncio.Protocol] | None = None
@@ -259,6 +259,7 @@ class ConnectionGuard:
         if connection is not None and connection.transport in self._open:
             connection.busy = busy
             connection.received = 0
+            self._open[connection.transport] = self._open.pop(connection.transport)
             connection.cut_in(seconds, self._cut_slow)
 
     def _cut_slow(self, connection: _Connection) -> None:

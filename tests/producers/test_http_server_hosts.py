@@ -62,6 +62,25 @@ def test_a_newcomer_gets_the_place_of_the_host_that_has_the_most() -> None:
     asyncio.run(scenario())
 
 
+def test_the_place_that_is_given_up_is_of_the_connection_that_has_been_silent_longest() -> None:
+    async def scenario() -> None:
+        async with asyncio.timeout(60), served(LIMITS) as port:
+            used = await connect(port, GREEDY, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            silent = [await connect(port, GREEDY) for _ in range(5)]
+            await used[0].readuntil(b"here")
+            assert (await ask(port, GREEDY)).startswith(b"HTTP/1.1 503")  # so the server has taken in all six
+            used[1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await used[0].readuntil(b"here")
+            assert (await ask(port, OTHER)).endswith(b"here")
+            assert await silent[0][0].read() == b""
+            used[1].write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await used[0].readuntil(b"here")
+            for _, writer in [used, *silent]:
+                writer.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_request_under_way_gives_way_to_nobody() -> None:
     async def scenario() -> None:
         free = asyncio.Event()
