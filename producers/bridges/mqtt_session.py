@@ -31,6 +31,9 @@ try:
 except ImportError as error:
     raise MissingExtraError(extra="mqtt", cause=error) from error
 
+LARGEST_PAYLOAD_BYTES = 1024 * 1024
+"""What the topic of steps takes, and far more than a robot's signal has."""
+
 TICK_S: Final = 0.1
 BACKOFF: Final = Backoff(0.5, 30.0, spread=(0.5, 1.0))  # not all bridges come back at once
 _REFUSED: Final = frozenset((1, 2, 4, 5, 132, 133, 134, 135, 138, 140))
@@ -56,10 +59,6 @@ class Delivery:
     retained: bool
     redelivered: bool  # to this client, perhaps to an earlier run of it
     settle: Callable[[], None]
-
-
-LARGEST_PAYLOAD_BYTES = 1024 * 1024
-"""What the topic of steps takes, and far more than a robot's signal has."""
 
 
 @dataclass(eq=False)
@@ -160,8 +159,11 @@ class MqttSession:
             try:
                 await self._connect_once(handle, has_room)
             except aiomqtt.MqttError as error:
-                self._check_admitted(error)
-                self._faults.note(mqtt_fault(error, self._settings.place))
+                fault = mqtt_fault(error, self._settings.place)
+                if fault.kind == AUTHENTICATION and self.connections == 0:
+                    message = f"the MQTT broker at {self._settings.place} refuses {self._settings.client_id!r}: {error}"
+                    raise MqttRefusedError(message) from error
+                self._faults.note(fault)
             failures = 1 if self.connections > before else failures + 1
             await asyncio.sleep(BACKOFF.pause_s(failures, random.random()))
 
@@ -269,11 +271,6 @@ class MqttSession:
         known.settled = True
         if qos and known.client is self._client:
             _acknowledge(known.client, mid, qos)
-
-    def _check_admitted(self, error: aiomqtt.MqttError) -> None:
-        if self.connections == 0 and _number(getattr(error, "rc", None)) in _REFUSED:
-            message = f"the MQTT broker at {self._settings.place} refuses {self._settings.client_id!r}: {error}"
-            raise MqttRefusedError(message) from error
 
 
 def _tls_context(settings: MqttSettings) -> ssl.SSLContext | None:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import aiomqtt
 import pytest
@@ -251,6 +252,27 @@ def test_a_subscription_that_is_not_allowed_is_told(tmp_path: Path, monkeypatch:
                 await Listener(broker, "fleet/#").run()
 
     monkeypatch.setattr(aiomqtt.Client, "subscribe", refused)
+    asyncio.run(check())
+
+
+def test_a_connection_that_is_lost_before_the_first_subscription_is_no_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscribe = aiomqtt.Client.subscribe
+    lost: list[str] = []
+
+    async def lost_once(client: aiomqtt.Client, topic: str, qos: int) -> Any:
+        if not lost:
+            lost.append(topic)
+            raise aiomqtt.MqttCodeError(4, "Could not subscribe to topic")  # paho's "not connected"
+        return await subscribe(client, topic, qos=qos)
+
+    async def check() -> None:
+        with Mosquitto(tmp_path) as broker:
+            async with Listener(broker).running():
+                assert lost
+
+    monkeypatch.setattr(aiomqtt.Client, "subscribe", lost_once)
     asyncio.run(check())
 
 
