@@ -23,7 +23,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]
 )
 
 from springback.producers.backoff import Backoff
-from springback.producers.broker_fault import access_fault, find_fault_soon
+from springback.producers.broker_fault import BrokerFault, FaultLog, access_fault, find_fault_soon
 from springback.producers.errors import PublishError
 from springback.producers.gateway.request_bodies import AdmittedFrame
 
@@ -60,7 +60,7 @@ class KafkaDelivery:
         self._options = {"bootstrap_servers": bootstrap, **client_options}
         self._producer: AIOKafkaProducer | None = None
         self._spoiled = asyncio.Event()
-        self._told_refusal = ""
+        self._faults = FaultLog("what comes to the gateway", log)
         self._under_way = 0
         self._settled = asyncio.Condition()
         self.largest_record = DEFAULT_LARGEST_RECORD
@@ -104,10 +104,11 @@ class KafkaDelivery:
         failures = 0
         while True:
             try:
-                if fault := await find_fault_soon(self._options["bootstrap_servers"], self._options):
+                if fault := await self._look():
                     raise PublishError(str(fault))
                 producer = await self._connected()
             except (KafkaError, OSError, TimeoutError, PublishError) as error:
+                self._faults.note(access_fault(error))
                 self._say(f"no connection to the topic {self._topic}: {_told(error)}")
                 failures += 1
                 await asyncio.sleep(_BACKOFF.pause_s(failures))
@@ -163,15 +164,16 @@ class KafkaDelivery:
             self._spoiled.set()
             return NOT_ACKNOWLEDGED, f"Kafka did not acknowledge it within {self._ack_timeout_s:g} s"
         error = asyncio.CancelledError("the connection was closed") if future.cancelled() else future.exception()
-        return None if error is None else self._failure(error)
+        if error is not None:
+            return self._failure(error)
+        self._faults.clear()
+        return None
 
     def _failure(self, error: BaseException) -> tuple[str, str]:
         if isinstance(error, _NEVER_TAKEN):
             return "refused_by_kafka", f"{type(error).__name__}: {error}"
         self._spoiled.set()
-        refusal = access_fault(error)
-        if refusal is not None:
-            self._tell_refusal(str(refusal))
+        self._faults.note(access_fault(error))
         return NOT_ACKNOWLEDGED, _told(error)
 
     async def _connected(self) -> Any:
@@ -227,14 +229,18 @@ class KafkaDelivery:
                 async with asyncio.timeout(_PROBE_TIMEOUT_S):
                     await producer.client.fetch_all_metadata()
             except (KafkaError, TimeoutError, OSError) as error:
-                fault = await find_fault_soon(self._options["bootstrap_servers"], self._options)
-                self._say(f"Kafka does not answer: {fault or _told(error)}")
+                self._say(f"Kafka does not answer: {await self._look() or _told(error)}")
             else:
                 self._say(None)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_PROBE_S):
                     await self._spoiled.wait()
         self._say("connecting to Kafka again")
+
+    async def _look(self) -> BrokerFault | None:
+        fault = await find_fault_soon(self._options["bootstrap_servers"], self._options)
+        self._faults.note(fault)
+        return fault
 
     async def _end(self, producer: Any) -> None:
         # Requests under way may yet get their answer of this connection, and each of them is bounded.
@@ -254,11 +260,6 @@ class KafkaDelivery:
         elif problem is not None and problem != self.problem:
             log.warning("frames are refused for now: %s", problem)
         self.problem = problem
-
-    def _tell_refusal(self, refusal: str) -> None:
-        if refusal != self._told_refusal:
-            self._told_refusal = refusal
-            log.error("frames are refused: %s", refusal)
 
 
 def _told(error: BaseException) -> str:

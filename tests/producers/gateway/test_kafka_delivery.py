@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaTimeoutError, MessageSizeTooLargeError  # type: ignore[import-untyped]
+from aiokafka.errors import KafkaTimeoutError, MessageSizeTooLargeError, TopicAuthorizationFailedError  # type: ignore[import-untyped]
 
 from springback.producers.gateway.kafka_delivery import NOT_ACKNOWLEDGED, KafkaDelivery
 from springback.producers.gateway.request_bodies import AdmittedFrame
@@ -106,6 +107,28 @@ def test_what_fails_after_its_answer_is_nobodys_business(caplog: pytest.LogCaptu
 
     asyncio.run(run())
     assert not caplog.records
+
+
+def test_a_right_that_is_refused_is_told_as_every_part_tells_it(caplog: pytest.LogCaptureFixture) -> None:
+    delivered([b"1"], FakeProducer({}, {b"1": TopicAuthorizationFailedError()}))
+    assert "broker_fault kind=authorization waits=what comes to the gateway reason=" in caplog.text
+
+
+def test_a_broker_that_is_not_there_is_told_as_every_part_tells_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))  # and nobody listens
+            address = f"127.0.0.1:{closed.getsockname()[1]}"
+            delivery = KafkaDelivery(address, "steps", ack_timeout_s=10.0, client_options={})
+            running = asyncio.create_task(delivery.run())
+            async with asyncio.timeout(60):
+                while "broker_fault kind=address" not in caplog.text:
+                    await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.wait([running])
+
+    asyncio.run(run())
+    assert "waits=what comes to the gateway" in caplog.text
 
 
 def test_without_a_connection_nothing_is_acknowledged() -> None:
