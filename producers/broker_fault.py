@@ -210,7 +210,7 @@ def _connected(address: str, deadline: float) -> Iterator[socket.socket]:
     if not colon or not port.isdecimal():
         raise _FaultError(ADDRESS, f"{address!r} is not HOST:PORT")
     try:
-        connection = socket.create_connection((host.strip("[]"), int(port)), max(0.1, deadline - time.monotonic()))
+        connection = socket.create_connection((_host(address), int(port)), max(0.1, deadline - time.monotonic()))
     except socket.gaierror as error:
         raise _FaultError(ADDRESS, f"{address}: the name {host!r} is not known ({error.strerror})") from error
     except (OSError, UnicodeError, OverflowError) as error:
@@ -222,8 +222,12 @@ def _connected(address: str, deadline: float) -> Iterator[socket.socket]:
         yield connection
 
 
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
+
+
 def _encrypted(plain: socket.socket, address: str, options: Mapping[str, Any]) -> ssl.SSLSocket:
-    host = address.rpartition(":")[0].strip("[]")
+    host = _host(address)
     try:
         return _tls_context(options).wrap_socket(plain, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
@@ -237,12 +241,12 @@ def _encrypted(plain: socket.socket, address: str, options: Mapping[str, Any]) -
 
 
 def _tls_fault(address: str, error: OSError) -> _FaultError:
-    said = getattr(error, "reason", None) or error.strerror or str(error)
+    said = str(getattr(error, "reason", None) or error.strerror or error)
     if isinstance(error, ssl.SSLError) and said in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
         return _FaultError(
             TLS, f"the broker at {address} does not speak TLS there; is security_protocol, or the port, another one?"
         )
-    if "CERTIFICATE" in str(said).upper() or "BAD_CERT" in str(said).upper() or "UNKNOWN_CA" in str(said).upper():
+    if any(word in said.upper() for word in ("CERTIFICATE", "BAD_CERT", "UNKNOWN_CA")):
         return _FaultError(
             TLS,
             f"the broker at {address} wants a client's certificate that it trusts ({said}); give tls_certificate_file "
@@ -370,12 +374,11 @@ def _log_in(talk: _Talk, options: Mapping[str, Any]) -> None:
         raise _FaultError(
             AUTHENTICATION, f"the broker at {talk.address} refuses the login: {for_code(shaken.error_code).__name__}"
         )
-    host = talk.address.rpartition(":")[0].strip("[]")
     given = {**options, "sasl_mechanism": name}
     if options.get("sasl_oauth_token_provider") is not None:
         given["sasl_oauth_token_provider"] = TokenProvider(options["sasl_oauth_token_provider"])
     try:
-        mechanism = get_sasl_mechanism(name)(host=host, **given)
+        mechanism = get_sasl_mechanism(name)(host=_host(talk.address), **given)
         while not mechanism.is_done():
             answer = talk.ask(SaslAuthenticateRequest(version=0, auth_bytes=mechanism.auth_bytes()))
             if answer.error_code:
@@ -389,13 +392,8 @@ def _log_in(talk: _Talk, options: Mapping[str, Any]) -> None:
 
 def _not_admitted(address: str, mechanism: str, options: Mapping[str, Any], said: str) -> _FaultError:
     user = options.get("sasl_plain_username")
-    who = (
-        f"the user {user!r}"
-        if user and mechanism != "OAUTHBEARER"
-        else "the token"
-        if mechanism == "OAUTHBEARER"
-        else "this user"
-    )
+    named = f"the user {user!r}" if user else "this user"
+    who = "the token" if mechanism == "OAUTHBEARER" else named
     return _FaultError(
         AUTHENTICATION,
         f"the broker at {address} does not admit {who} by {mechanism} ({said}): is it the right one, "
