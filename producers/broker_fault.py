@@ -263,10 +263,13 @@ def _tls_context(options: Mapping[str, Any]) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=options.get("ssl_cafile"))
         context.check_hostname = bool(options.get("ssl_check_hostname", True))
         if options.get("ssl_certfile"):
-            context.load_cert_chain(options["ssl_certfile"], options.get("ssl_keyfile"), options.get("ssl_password"))
+            password = options.get("ssl_password") or ""  # None would ask at the terminal
+            context.load_cert_chain(options["ssl_certfile"], options.get("ssl_keyfile"), password)
     except (OSError, ValueError) as error:
         raise _FaultError(
-            TLS, f"the files of ssl_cafile, ssl_certfile and ssl_keyfile cannot be used ({error})"
+            TLS,
+            f"the files of ssl_cafile, ssl_certfile and ssl_keyfile cannot be used ({error}); an encrypted key needs "
+            "its ssl_password",
         ) from error
     return context
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +86,28 @@ def test_another_program_is_a_fault_of_the_protocol() -> None:
 def test_tls_where_none_was_expected_is_told() -> None:
     with answering(b"\x15\x03\x03\x00\x02\x02\x46") as address:
         assert kind_of(address) == "tls"
+
+
+def test_an_encrypted_key_is_told_and_nobody_is_asked_for_its_password(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    encrypted = ("-newkey", "rsa:2048", "-passout", "pass:secret", "-keyout", str(key))
+    request = ("req", "-x509", *encrypted, "-days", "1", "-subj", "/CN=fleet", "-out", str(certificate))
+    subprocess.run(["openssl", *request], check=True, capture_output=True)
+    options = {"security_protocol": "SSL", "ssl_certfile": str(certificate), "ssl_keyfile": str(key)}
+    terminal, shown = os.openpty()
+    try:
+        with answering() as address:
+            look = f"find_fault({address!r}, {options!r}, 20.0)"
+            asked = subprocess.run(
+                [sys.executable, "-c", f"from springback.producers.broker_fault import find_fault; print({look})"],
+                stdin=shown, stdout=subprocess.PIPE, stderr=shown, check=True, text=True, start_new_session=True,
+            )  # fmt: skip
+    finally:
+        os.close(terminal)
+        os.close(shown)
+    assert asked.stdout.startswith("tls: the files of ssl_cafile, ssl_certfile and ssl_keyfile cannot be used")
+    assert "needs its ssl_password" in asked.stdout
+    assert "secret" not in asked.stdout
 
 
 def test_a_broker_that_wants_to_be_called_where_nobody_is_has_a_wrong_address() -> None:
