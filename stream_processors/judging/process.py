@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from prometheus_client import CollectorRegistry
 
 from springback.producers.backoff import Backoff
-from springback.producers.broker_fault import BrokerFault, FaultLog, access_fault
+from springback.producers.broker_fault import FaultLog
 from springback.stream_processors.access_rights import topics_of
 from springback.stream_processors.errors import BrokerFaultError
 from springback.stream_processors.judging.counts import JudgeCounts
@@ -23,7 +23,7 @@ from springback.stream_processors.judging.session import JudgeSession
 from springback.stream_processors.judging.step_judge import StepJudge
 from springback.stream_processors.metrics import services as metrics
 from springback.stream_processors.metrics.services import JUDGE_METRICS
-from springback.stream_processors.service.broker_watch import watch_broker
+from springback.stream_processors.service.broker_watch import fault_of, watch_broker
 from springback.stream_processors.service.health import Measurement, MetricsPage, health_endpoint
 from springback.stream_processors.service.run import run_until, run_until_signalled, write_ready_file
 from springback.stream_processors.settings import WorkerSettings
@@ -107,11 +107,7 @@ async def _sessions(
         except* (BrokerFaultError, KafkaError, OSError) as errors:
             if sessions and sessions[0].ever_joined:
                 failures = 0
-            error = _first(errors)
-            fault = (
-                BrokerFault(error.kind, error.detail) if isinstance(error, BrokerFaultError) else access_fault(error)
-            )
-            faults.note(fault or BrokerFault("unanswered", repr(error)))
+            faults.note(fault_of(_first(errors)))
         sessions.clear()
         failures += 1
         await run_until(stop, asyncio.sleep(_BACKOFF.pause_s(failures)))

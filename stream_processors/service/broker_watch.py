@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
-from springback.producers.broker_fault import FaultLog, access_fault, find_fault_soon
+from springback.producers.broker_fault import UNANSWERED, BrokerFault, FaultLog, access_fault, find_fault_soon
 from springback.stream_processors.errors import BrokerFaultError, TopicMismatchError
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 from springback.stream_processors.topics import partitions_of_all
@@ -28,6 +28,13 @@ async def check_broker(kafka: KafkaConnection) -> None:
     fault = await find_fault_soon(kafka.bootstrap, kafka.client_options())
     if fault is not None:
         raise BrokerFaultError(*fault)
+
+
+def fault_of(error: BaseException) -> BrokerFault:
+    """The fault that an error of a client stands for; `unanswered` where it does not say more."""
+    if isinstance(error, BrokerFaultError):
+        return BrokerFault(error.kind, error.detail)
+    return access_fault(error) or BrokerFault(UNANSWERED, repr(error))
 
 
 async def watch_broker(

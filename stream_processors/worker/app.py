@@ -13,12 +13,12 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 from faust.tables.manager import TableManager
 from prometheus_client import CollectorRegistry
 
-from springback.producers.broker_fault import BrokerFault, FaultLog, access_fault
+from springback.producers.broker_fault import FaultLog
 from springback.stream_processors.access_rights import topics_of
 from springback.stream_processors.errors import BrokerFaultError, RecoveryTimeoutError, WorkerStoppedError
 from springback.stream_processors.exact.stage import ExactStage
 from springback.stream_processors.metrics.services import WORKER_METRICS, WORKER_READY
-from springback.stream_processors.service.broker_watch import watch_broker
+from springback.stream_processors.service.broker_watch import fault_of, watch_broker
 from springback.stream_processors.service.health import Measurement, MetricsPage, Readiness, health_endpoint
 from springback.stream_processors.service.kafka_connection import KafkaConnection
 from springback.stream_processors.service.run import run_until, run_until_signalled, write_ready_file
@@ -186,10 +186,7 @@ async def _declare_until_answered(settings: WorkerSettings, faults: FaultLog, de
         try:
             declared |= await declare_topics_for(settings, topics_of("worker", settings))
         except (BrokerFaultError, KafkaError, OSError) as error:
-            fault = (
-                BrokerFault(error.kind, error.detail) if isinstance(error, BrokerFaultError) else access_fault(error)
-            )
-            faults.note(fault or BrokerFault("unanswered", repr(error)))
+            faults.note(fault_of(error))
             if time.monotonic() > deadline:
                 message = (
                     f"The broker at {settings.kafka.bootstrap} could not be used for "
