@@ -135,9 +135,10 @@ class StageContexts(Generic[S]):
             StateWriteError: the changelog has not taken a record.
         """
         switches = [s for number, offset in wanted.items() for s in self._taken_over(number, offset)]
-        renewal, renewed = self._due(wanted), 0
+        eligible = self._eligible(wanted)
+        renewal, renewed = self._due(eligible), 0
         if renewal is not None:
-            switches, renewed = self._with_renewal(switches, renewal, wanted)
+            switches, renewed = self._with_renewal(switches, renewal, eligible)
         if switches:
             for switch in switches:
                 self._reigns.pop(switch.partition, None)  # should this fail, a term of its own begins after it
@@ -154,7 +155,7 @@ class StageContexts(Generic[S]):
             if not current():
                 return False
         if renewal is not None:
-            for number in self._eligible(wanted):
+            for number in eligible:
                 self._live[number].asked = True
         return True
 
@@ -197,18 +198,17 @@ class StageContexts(Generic[S]):
         later = [self._switch(number, reign, switch.from_offset, switch.parts) for switch in log.after(wanted)]
         return [self._switch(number, reign, wanted, now.parts), *later]
 
-    def _eligible(self, wanted: Mapping[int, int]) -> list[int]:
-        """The partitions that nobody can have sent outputs of, from where they are now on."""
-        eligible = []
+    def _eligible(self, wanted: Mapping[int, int]) -> dict[int, int]:
+        """Of what is wanted the partitions that nobody can have sent outputs of, from there on."""
+        eligible = {}
         for number, offset in wanted.items():
             live = self._live[number]
             last = live.log.path[-1].from_offset if live.log.path else 0
             if live.safe_from is not None and offset >= max(live.safe_from, last):
-                eligible.append(number)
+                eligible[number] = offset
         return eligible
 
-    def _due(self, wanted: Mapping[int, int]) -> Renewal | None:
-        eligible = self._eligible(wanted)
+    def _due(self, eligible: Mapping[int, int]) -> Renewal | None:
         now = self._clock()
         changed = self._source.version() != self._seen_version
         waited = now - self._switched_at >= self._source.interval_s and now - self._looked_at >= _LOOK_EVERY_S
@@ -217,24 +217,24 @@ class StageContexts(Generic[S]):
             return None
         self._looked_at, self._seen_version = now, self._source.version()
         held: list[HeldContext] = []
-        for number in eligible:
-            at = self._live[number].log.at(wanted[number])
+        for number, offset in eligible.items():
+            at = self._live[number].log.at(offset)
             parts = {} if at is None else at.parts
             if all(context.parts != parts for context in held):
                 held.append(self._held(number, parts))
         return self._source.renewed(held)
 
     def _with_renewal(
-        self, switches: list[Switch], renewal: Renewal, wanted: Mapping[int, int]
+        self, switches: list[Switch], renewal: Renewal, eligible: Mapping[int, int]
     ) -> tuple[list[Switch], int]:
         """The switches, with those of partitions that go over to the renewal, and how many do."""
         by_place = {(switch.partition, switch.from_offset): switch for switch in switches}
         renewed = 0
-        for number in self._eligible(wanted):
-            place = number, wanted[number]
-            before = by_place.get(place) or self._live[number].log.at(wanted[number])
+        for number, offset in eligible.items():
+            place = number, offset
+            before = by_place.get(place) or self._live[number].log.at(offset)
             if before is not None and before.parts != renewal.parts:
-                by_place[place] = self._switch(number, before.reign, wanted[number], renewal.parts)
+                by_place[place] = self._switch(number, before.reign, offset, renewal.parts)
                 renewed += 1
         return list(by_place.values()), renewed
 
