@@ -82,14 +82,13 @@ def admit_rows(
             for other in list(agent.open.values()):
                 room.ended(bucket, agent, other)
                 _end(touched[place_for(agent, other)], "aborted", None, config)
-            before = agents_use([agent]).text
+            text_before = agents_use([agent]).text
             agent.closed_sessions = [*agent.closed_sessions, agent.session][-config.remembered_sessions :]
             agent.session, agent.silent = session, {}
-            session_text = len(session.encode("utf-8", "replace"))
-            room.changed(bucket, agent.producer, agents_use([agent]).text - before - session_text)
+            room.began_session(bucket, agent, text_before)
             agent.began_s = float(table.time_s[start]) if start < stop else frame.broker_time_s
         state = agent.open.get(entry.header.episode)
-        opened_in, reopened = (entry.frame if state is None else None), False
+        begins, opened_in = state is None, None
         if state is None:
             mark = EpisodeKey(agent.agent, session, entry.header.episode).mark()
             silent = agent.silent.get(entry.header.episode)
@@ -105,22 +104,21 @@ def admit_rows(
                 oldest = next(iter(agent.open.values()))
                 room.ended(bucket, agent, oldest)
                 _end(touched[place_for(agent, oldest)], "aborted", None, config)
-            reopens = mark in agent.ended and silent is not None
             if not room.has_for_episode(bucket, agent.producer, entry.header, session, entry.frame, now_s):
                 episode_rows.append(ArrivedRows(start, stop, agent.ended.get(mark), "over_bounds"))
                 continue
-            if reopens and silent is not None:
+            if silent is not None and mark in agent.ended:
                 room.reopened(bucket, agent, silent)
-                state, opened_in, reopened = _reopened(agent, silent, mark, frame.broker_time_s), None, True
+                state = _reopened(agent, silent, mark, frame.broker_time_s)
             else:
-                state = _opened(entry, session, frame.broker_time_s, config)
+                state, opened_in = _opened(entry, session, frame.broker_time_s, config), entry.frame
             agent.open[entry.header.episode] = state
             agent.abandoned, agent.progress_s = False, max(agent.progress_s, frame.broker_time_s)
         episode_rows.append(ArrivedRows(start, stop, state.seen, "after_end"))
         place_of_episode[number] = place_for(agent, state)
         episode = touched[place_of_episode[number]]
         episode.opened_in = opened_in if episode.opened_in is None else episode.opened_in
-        if episode.begun_s is None and (opened_in is not None or reopened):
+        if begins and episode.begun_s is None:
             episode.begun_s = frame.broker_time_s
         if number in ends:
             agent.progress_s = max(agent.progress_s, frame.broker_time_s)

@@ -144,10 +144,10 @@ class Room:
         if id(state) in self._uses:
             self._add(state, agent.producer, 0, 0, -_episode_text(episode.key, episode.traits))
 
-    def changed(self, state: TrackerState, producer: str, more_text: int) -> None:
-        """Counts bytes of text that an agent has more."""
+    def began_session(self, state: TrackerState, agent: TrackedAgent, text_before: int) -> None:
+        """Counts the agent's text anew, now that it has the session that `has_for_session` has counted the id of."""
         if id(state) in self._uses:
-            self._add(state, producer, 0, 0, more_text)
+            self._add(state, agent.producer, 0, 0, agents_use([agent]).text - text_before - _size([agent.session]))
 
     def moved(self, state: TrackerState, agent: TrackedAgent, producer: str) -> None:
         """Counts an agent to another producer from now on."""
@@ -309,9 +309,7 @@ def _episode_text(key: EpisodeKey, traits: EpisodeTraits) -> int:
 
 def _header_text(header: EpisodeHeader, session: str) -> int:
     """What `_episode_text` says of the episode once it is open."""
-    task = header.task or header.episode
-    names = (header.agent, session, header.episode, header.family, task, header.method, header.version)
-    return _size((*names, header.perturbation, header.perturbation_name, header.attack))
+    return _episode_text(EpisodeKey(header.agent, session, header.episode), header.traits())
 
 
 def _size(texts: Iterable[str]) -> int:
