@@ -69,6 +69,10 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     data: bytes
 
 
+class _Version(msgspec.Struct, array_like=True):
+    schema_version: int
+
+
 class ContextKey(NamedTuple):
     """What a key means: the content with a digest, or (None) a switch."""
 
@@ -79,6 +83,7 @@ class ContextKey(NamedTuple):
 _encode = msgspec.msgpack.Encoder().encode
 _decode_switch = msgspec.msgpack.Decoder(Switch).decode
 _decode_content = msgspec.msgpack.Decoder(Content).decode
+_decode_version = msgspec.msgpack.Decoder(_Version).decode
 
 
 def digest_of(content: bytes) -> bytes:
@@ -165,12 +170,11 @@ def decode_switch(key: bytes, record: bytes) -> Switch:
     Raises:
         StateFormatError: this version cannot read it.
     """
+    check_version(key, record, CONTEXT_SCHEMA_VERSION)
     try:
-        switch = _decode_switch(record)
+        return _decode_switch(record)
     except msgspec.DecodeError as error:
-        raise _unreadable(key, record, str(error)) from error
-    _check_version(key, record, switch.schema_version)
-    return switch
+        raise unreadable(key, record, error) from error
 
 
 def decode_content(key: bytes, record: bytes) -> bytes:
@@ -179,24 +183,37 @@ def decode_content(key: bytes, record: bytes) -> bytes:
     Raises:
         StateFormatError: this version cannot read it.
     """
+    check_version(key, record, CONTEXT_SCHEMA_VERSION)
     try:
         content = _decode_content(record)
-        _check_version(key, record, content.schema_version)
         return unpacked(content.data) if content.compressed else content.data
     except (msgspec.DecodeError, zlib.error) as error:
-        raise _unreadable(key, record, str(error)) from error
+        raise unreadable(key, record, error) from error
 
 
-def _check_version(key: bytes, record: bytes, version: int) -> None:
-    if version != CONTEXT_SCHEMA_VERSION:
-        raise _unreadable(key, record, f"it has version {version}, this worker reads {CONTEXT_SCHEMA_VERSION}")
+def check_version(key: bytes, record: bytes, expected: int) -> None:
+    """Checks the `schema_version` that every record of the state begins with.
+
+    Raises:
+        StateFormatError: it is another, or there is none.
+    """
+    try:
+        version = _decode_version(record).schema_version
+    except msgspec.DecodeError as error:
+        raise unreadable(key, record, error) from error
+    if version != expected:
+        message = (
+            f"State record {key!r} has schema_version {version}, this worker reads {expected}. It was "
+            "written by another version of springback: run that version, or start anew under another app_id."
+        )
+        raise StateFormatError(message)
 
 
-def _unreadable(key: bytes, record: bytes, why: str) -> StateFormatError:
+def unreadable(key: bytes, record: bytes, error: Exception) -> StateFormatError:
+    """The error of a record of the state that has the right version and makes no sense."""
     message = (
-        f"State record {key!r} ({len(record)} bytes, beginning {record[:16]!r}) cannot be read: {why}. It was written "
-        "by another version of springback, or its changelog is damaged: run that version, restore the topic, or start "
-        "anew under another app_id."
+        f"State record {key!r} ({len(record)} bytes, beginning {record[:16]!r}) cannot be read: {error}. Its changelog "
+        "is damaged: restore the topic, or start anew under another app_id."
     )
     return StateFormatError(message)
 

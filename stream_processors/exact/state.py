@@ -12,7 +12,13 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from springback.stream_processors.errors import StateFormatError, StateFullError, TopicMismatchError
-from springback.stream_processors.exact.context_log import MOST_UNPACKED_BYTES, read_context_key, unpacked
+from springback.stream_processors.exact.context_log import (
+    MOST_UNPACKED_BYTES,
+    check_version,
+    read_context_key,
+    unpacked,
+    unreadable,
+)
 from springback.stream_processors.exact.port import StageReducer
 from springback.stream_processors.topics import LARGEST_RECORD_BYTES
 
@@ -68,10 +74,6 @@ class PositionRecord(msgspec.Struct, frozen=True, array_like=True):
     partitions: int = 0
 
 
-class _Version(msgspec.Struct, array_like=True):
-    schema_version: int
-
-
 class _Versioned(msgspec.Struct):
     schema_version: int
 
@@ -79,7 +81,6 @@ class _Versioned(msgspec.Struct):
 _encode = msgspec.msgpack.Encoder().encode
 _decode_bucket = msgspec.msgpack.Decoder(BucketRecord).decode
 _decode_position = msgspec.msgpack.Decoder(PositionRecord).decode
-_decode_version = msgspec.msgpack.Decoder(_Version).decode
 
 
 def bucket_key(partition: int, bucket: int) -> bytes:
@@ -132,12 +133,12 @@ def decode_bucket(key: bytes, data: bytes) -> tuple[int, bytes]:
     Raises:
         StateFormatError: the record cannot be read by this version.
     """
-    _check_version(key, data)
+    check_version(key, data, STATE_SCHEMA_VERSION)
     try:
         record = _decode_bucket(data)
         return record.applied, unpacked(record.state) if record.compressed else record.state
     except (msgspec.DecodeError, zlib.error) as error:
-        raise _unreadable(key, data, error) from error
+        raise unreadable(key, data, error) from error
 
 
 def encode_position(wanted: int, time_s: float, applied: dict[int, int], partitions: int = 0) -> bytes:
@@ -151,11 +152,11 @@ def decode_position(key: bytes, data: bytes) -> PositionRecord:
     Raises:
         StateFormatError: the record cannot be read by this version.
     """
-    _check_version(key, data)
+    check_version(key, data, STATE_SCHEMA_VERSION)
     try:
         return _decode_position(data)
     except msgspec.DecodeError as error:
-        raise _unreadable(key, data, error) from error
+        raise unreadable(key, data, error) from error
 
 
 def decode_versioned(
@@ -197,27 +198,6 @@ def decode_versioned(
         "springback: run that version, or start anew under another app_id."
     )
     raise StateFormatError(message)
-
-
-def _check_version(key: bytes, data: bytes) -> None:
-    try:
-        version = _decode_version(data).schema_version
-    except msgspec.DecodeError as error:
-        raise _unreadable(key, data, error) from error
-    if version != STATE_SCHEMA_VERSION:
-        message = (
-            f"State record {key!r} has schema_version {version}, this worker reads {STATE_SCHEMA_VERSION}. It was "
-            "written by another version of springback: run that version, or start anew under another app_id."
-        )
-        raise StateFormatError(message)
-
-
-def _unreadable(key: bytes, data: bytes, error: Exception) -> StateFormatError:
-    message = (
-        f"State record {key!r} ({len(data)} bytes, beginning {data[:16]!r}) cannot be read: {error}. Its changelog is "
-        "damaged: restore the topic, or start anew under another app_id."
-    )
-    return StateFormatError(message)
 
 
 class StateTable(Protocol):
