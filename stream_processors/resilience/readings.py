@@ -30,8 +30,8 @@ StressState = Literal["within", "untested", "breach"]
 
 UnusedReason = Literal["duplicate", "overtaken", "after_end", "old_session", "session_again", "over_bounds"]
 """Why a valid step is not taken in (ours): it came before; a later one of its episode came first; its episode had
-ended; another session of its agent had begun; or its agent, session and episode had been used before, for other
-content."""
+ended; another session of its agent had begun; its agent, session and episode had been used before, for other content;
+or its producer had as much as it may."""
 
 UnpairedReason = Literal["no_twin", "twin_unmeasured", "other_version", "let_go", "no_magnitude", "unmeasured"]
 """Why a perturbed episode is no pair: no reference episode of its task; one whose loss is not known; only ones of other
