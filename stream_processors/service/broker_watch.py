@@ -31,7 +31,11 @@ async def check_broker(kafka: KafkaConnection) -> None:
 
 
 def fault_of(error: BaseException) -> BrokerFault:
-    """The fault that an error of a client stands for; `unanswered` where it does not say more."""
+    """The fault that an error of a client stands for; `unanswered` where it does not say more.
+
+    >>> fault_of(BrokerFaultError("tls", "no certificate")).kind, fault_of(OSError("reset")).kind
+    ('tls', 'unanswered')
+    """
     if isinstance(error, BrokerFaultError):
         return BrokerFault(error.kind, error.detail)
     return access_fault(error) or BrokerFault(UNANSWERED, repr(error))
