@@ -1,4 +1,4 @@
-"""What the page remembers of one agent beyond its state: its latest status, its last minutes, its last windows.
+"""What the page remembers of one agent beyond its state: its latest status, last minutes, windows and episodes.
 
 The last minutes are what its statuses said, one sample each, in bounded memory.
 """
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from springback.sinks.fleet.fleet_state import AgentState, WindowPlace
+from springback.sinks.fleet.memory import NewestMemory, Place
 from springback.stream_processors.resilience.readings import (
     AgentStatus,
     EpisodeKey,
@@ -26,6 +27,7 @@ HISTORY_SAMPLES = 240
 """Samples of one agent, of which there is at most one a second. 56 bytes each."""
 
 WINDOWS_OF_AN_AGENT = 8
+EPISODES_OF_AN_AGENT = 8
 _FIRST_SAMPLES = 16
 _NONE = np.iinfo(np.int64).min
 _SAMPLE = np.dtype(
@@ -146,14 +148,14 @@ class AgentMemory(AgentState):
         traits: of its newest open episode, else of its last; None until it had one.
         status: the latest.
         windows: its last windows, by episode and number, in the order in which they were first read.
-        ended: its last episode that has ended.
+        ends: its last episodes that have ended.
     """
 
     history: AgentHistory = field(default_factory=AgentHistory)
     traits: EpisodeTraits | None = None
     status: AgentStatus | None = None
     windows: dict[WindowPlace, WindowReading] = field(default_factory=dict)
-    ended: EpisodeSummary | None = None
+    ends: NewestMemory[EpisodeKey, EpisodeSummary] = field(default_factory=lambda: NewestMemory(EPISODES_OF_AN_AGENT))
 
     @property
     def token(self) -> str:
@@ -164,6 +166,16 @@ class AgentMemory(AgentState):
     def episode(self) -> EpisodeStatus | None:
         """Its newest open episode."""
         return self.status.episodes[-1] if self.status is not None and self.status.episodes else None
+
+    @property
+    def episodes(self) -> list[EpisodeSummary]:
+        """Its last episodes that have ended, the one that ended last first."""
+        return self.ends.newest()
+
+    @property
+    def ended(self) -> EpisodeSummary | None:
+        """Its last episode that has ended."""
+        return next(iter(self.episodes), None)
 
     @property
     def open_window(self) -> tuple[EpisodeStatus, OpenWindow] | None:
@@ -185,12 +197,15 @@ class AgentMemory(AgentState):
             del self.windows[next(iter(self.windows))]
 
     def take_end(self, summary: EpisodeSummary) -> None:
-        """Takes an episode in at its end; in whatever order they are read, the one that ended last is kept.
+        """Takes an episode in at its end; in whatever order they are read, those that ended last are kept.
 
         An end that comes for the same episode again corrects the one that silence had made, and may be of its time.
         """
-        if self.ended is None or summary.key == self.ended.key or _end(summary) > _end(self.ended):
-            self.ended = summary
+        self.ends.put(summary.key, summary, end_place(summary))
+
+    def take_back(self, key: EpisodeKey) -> None:
+        """Takes in that an episode goes on that silence had ended."""
+        self.ends.pop(key)
 
     def window_spans(self) -> list[Span]:
         """When it was in a rebound window, as far as its last minutes go; oldest first."""
@@ -200,6 +215,7 @@ class AgentMemory(AgentState):
         return sorted([*(span for span in exact if span is not None), *sampled])
 
 
-def _end(summary: EpisodeSummary) -> tuple[float, str, str]:
+def end_place(summary: EpisodeSummary) -> Place:
+    """Where the end of an episode stands among those of its agent, by the agent's clock."""
     ended_s = summary.ended_s if math.isfinite(summary.ended_s) else -math.inf
-    return ended_s, summary.key.session, summary.key.episode
+    return ended_s, summary.key.agent, summary.key.session, summary.key.episode, summary.revision

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from springback.dashboards.live_page.agent_memory import AgentMemory
+from springback.dashboards.live_page.agent_memory import AgentMemory, end_place
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
 from springback.sinks.fleet.fleet_state import (
     BegunNews,
@@ -18,14 +18,21 @@ from springback.sinks.fleet.fleet_state import (
     FleetState,
     StatusNews,
     WindowNews,
+    WindowPlace,
     agent_key,
 )
 from springback.sinks.fleet.labels import clean_label_value
-from springback.sinks.fleet.memory import BoundedMemory, fingerprint
+from springback.sinks.fleet.memory import NewestMemory, Place
 from springback.sinks.fleet.sight import FleetSight
 from springback.sinks.sink import DeadLetter
 from springback.stream_processors.metrics.spec import AgentStateName
-from springback.stream_processors.resilience.readings import FamilyReading, Reading, WindowReading
+from springback.stream_processors.resilience.readings import (
+    EpisodeKey,
+    EpisodeSummary,
+    FamilyReading,
+    Reading,
+    WindowReading,
+)
 
 
 class EventRate:
@@ -77,8 +84,9 @@ class ViewBounds(NamedTuple):
     """What keeps the memory bounded.
 
     Attributes:
-        agents: agents remembered, up to some 20 kB each: 100 MB at 5,000. The one silent for longest goes first.
+        agents: agents remembered, up to some 30 kB each: 150 MB at 5,000. The one silent for longest goes first.
         windows: recent windows over all agents, 1 kB each.
+        episodes: recent episodes over all agents, 1.5 kB each.
         families: families by method and version, 10 kB each.
         reasons: distinct reasons of dead letters.
         identities: of each kind of reading, how many are known as repetitions, 150 bytes each.
@@ -86,6 +94,7 @@ class ViewBounds(NamedTuple):
 
     agents: int = 5_000
     windows: int = 1_000
+    episodes: int = 1_000
     families: int = 1_000
     reasons: int = 50
     identities: int = 20_000
@@ -106,7 +115,8 @@ class FleetView:
         self.episodes_ended = 0
         kept = FleetBounds(bounds.agents, bounds.families, bounds.reasons, bounds.identities)
         self._fleet: FleetState[AgentMemory] = FleetState(AgentMemory, kept, times)
-        self._windows: BoundedMemory[WindowReading] = BoundedMemory(bounds.windows)
+        self._windows: NewestMemory[WindowPlace, WindowReading] = NewestMemory(bounds.windows)
+        self._episodes: NewestMemory[EpisodeKey, EpisodeSummary] = NewestMemory(bounds.episodes)
         self._reading_rate = EventRate()
         self._step_rate = EventRate()
 
@@ -125,19 +135,34 @@ class FleetView:
         """Agents that memory had no room for."""
         return self._fleet.agents_forgotten
 
-    def take(self, reading: Reading, now_s: float) -> None:
-        """Takes one reading in."""
+    def take(self, reading: Reading, now_s: float, sent_s: float | None = None) -> None:
+        """Takes one reading in.
+
+        Args:
+            reading: what was read.
+            now_s: the present.
+            sent_s: when the broker got it; the present where not given. It decides what is recent.
+        """
+        sent_s = now_s if sent_s is None else sent_s
         self._reading_rate.count(1, now_s)
         match news := self._fleet.take(reading, now_s):
             case StatusNews():
                 self._take_status(news, now_s)
             case WindowNews():
-                self._windows.put(fingerprint((news.window.key, news.window.number)), news.window)
+                place = news.window.key, news.window.number
+                self._windows.put(place, news.window, (sent_s, *_names(news.window.key), news.window.number))
                 news.agent.take_window(news.window)
             case BegunNews():
-                self.episodes_ended -= news.goes_on  # silence had ended it, and that is taken back
+                if news.goes_on:  # silence had ended it, and that is taken back
+                    self.episodes_ended -= 1
+                    self._episodes.pop(news.key)
+                    agent = self._agent_named(news.key.agent)
+                    if agent is not None:
+                        agent.take_back(news.key)
             case EndNews():
                 self.episodes_ended += not news.corrects
+                key = news.summary.key
+                self._episodes.put(key, news.summary, (sent_s, *_names(key), news.summary.revision))
                 news.agent.take_end(news.summary)
 
     def take_dead_letter(self, letter: DeadLetter) -> None:
@@ -167,10 +192,22 @@ class FleetView:
 
     def windows(self) -> list[WindowReading]:
         """The recent rebound windows over all agents, each as it closed or, where it has not, as it opened."""
-        return newest_first(self._windows.values(), self._skew_s)
+        return newest_first(self._windows.newest(), self._skew_s)
+
+    def episodes(self) -> list[EpisodeSummary]:
+        """The recent episodes over all agents that have ended, the one that ended last first."""
+
+        def place(summary: EpisodeSummary) -> Place:
+            ended_s, agent, session, episode, revision = end_place(summary)
+            return ended_s - self._skew_s(agent), agent, session, episode, revision
+
+        return sorted(self._episodes.newest(), key=place, reverse=True)
+
+    def _agent_named(self, name: str) -> AgentMemory | None:
+        return self._fleet.agent(agent_key(clean_label_value(name)))
 
     def _skew_s(self, agent: str) -> float:
-        known = self._fleet.agent(agent_key(clean_label_value(agent)))
+        known = self._agent_named(agent)
         return 0.0 if known is None else known.skew_s
 
     def readings_per_second(self, now_s: float) -> float:
@@ -187,3 +224,7 @@ class FleetView:
             self._step_rate.count(max(0, status.counts.steps - before.counts.steps), now_s)
         if news.newest and status != agent.status:
             agent.take_status(status)
+
+
+def _names(key: EpisodeKey) -> tuple[str, str, str]:
+    return key.agent, key.session, key.episode

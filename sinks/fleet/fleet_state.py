@@ -168,6 +168,7 @@ class WindowNews(Generic[A]):
 class BegunNews:
     """An episode that has begun; or, if it `goes_on`, one that silence had closed, and whose end is taken back."""
 
+    key: EpisodeKey
     traits: EpisodeTraits
     goes_on: bool = False
 
@@ -367,15 +368,15 @@ class FleetState(Generic[A]):
         self._begun.put(key, begun.revision)
         ended = self._ended.get(key)
         if ended is None or begun.revision <= ended.revision:
-            return BegunNews(begun.traits) if known is None else None
+            return BegunNews(begun.key, begun.traits) if known is None else None
         self._counted.put(key, self._counted_before(key))
         self._ended.pop(key)
-        return BegunNews(begun.traits, goes_on=True)
+        return BegunNews(begun.key, begun.traits, goes_on=True)
 
     def _take_summary(self, summary: EpisodeSummary) -> EndNews[A] | None:
-        if self._is_over(summary.key, summary.revision):
-            return None
         key = fingerprint(summary.key)
+        if self._is_over(summary.key, summary.revision) or summary.revision < (self._begun.get(key) or 0):
+            return None  # a repetition, also of an end that was taken back since
         agent = self._agent(summary.key.agent)
         agent.drop_windows(lambda place: place[0] == summary.key)
         steps = self._new_steps(summary.key, summary.traits, summary.steps, summary.unscored_steps)

@@ -2,10 +2,16 @@
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
+K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+Place = tuple[float, str, str, str, int]
+"""Where an entry stands among others: a time, then what tells those of one moment apart."""
+
+_PRUNE_AT = 1.25
 
 
 def fingerprint(identity: object) -> bytes:
@@ -67,3 +73,43 @@ class BoundedMemory(Generic[V]):
             return False
         self.put(key, value)
         return True
+
+
+class NewestMemory(Generic[K, V]):
+    """A mapping that keeps the `limit` entries of the latest places, in whatever order they are put.
+
+    So two readers of the same readings keep the same, however the readings were mixed. An entry that is put again takes
+    its new place, which must be no earlier; at times it holds a quarter more than it tells of.
+
+    >>> memory: NewestMemory[str, str] = NewestMemory(2)
+    >>> for key, time_s in (("b", 2.0), ("c", 3.0), ("a", 1.0)):
+    ...     memory.put(key, key.upper(), (time_s, key, "", "", 0))
+    >>> memory.newest()
+    ['C', 'B']
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: dict[K, tuple[Place, V]] = {}
+
+    def get(self, key: K) -> V | None:
+        """The value, or None if there is none, or none any more."""
+        held = self._entries.get(key)
+        return None if held is None else held[1]
+
+    def put(self, key: K, value: V, place: Place) -> None:
+        """Keeps the value at its place, unless all that are kept stand later."""
+        self._entries[key] = place, value
+        if len(self._entries) > self._limit * _PRUNE_AT:
+            self._entries = dict(self._ordered()[: self._limit])
+
+    def pop(self, key: K) -> None:
+        """Forgets the entry, if it is held."""
+        self._entries.pop(key, None)
+
+    def newest(self) -> list[V]:
+        """The values, the latest place first."""
+        return [value for _, (_, value) in self._ordered()[: self._limit]]
+
+    def _ordered(self) -> list[tuple[K, tuple[Place, V]]]:
+        return sorted(self._entries.items(), key=lambda entry: entry[1][0], reverse=True)

@@ -23,6 +23,7 @@ from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.sink import DeadLetter
 from springback.stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeKey, Reading
 from tests.dashboards.live_page.fake_fleet import family, status, summary, window
+from tests.reading_builders import episode_begun
 
 NOW_S = 10_000.0
 
@@ -39,11 +40,14 @@ def folded(readings: list[Reading], bounds: ViewBounds | None = None) -> FleetVi
 def shown(view: FleetView) -> Any:
     """All that a page can tell of it, but for the rates."""
     agents = {
-        agent.label: (agent.history.series("total"), agent.history.series("cost"), agent.window_spans())
+        agent.label: (
+            *(agent.history.series("total"), agent.history.series("cost"), agent.window_spans()),
+            *(agent.episodes, list(agent.windows.values())),
+        )
         for agent in view.agents()
     }
     rows = sorted(fleet_rows(view, NOW_S))
-    return rows, agents, view.windows(), view.families(), view.episodes_ended
+    return rows, agents, view.windows(), view.episodes(), view.families(), view.episodes_ended
 
 
 PARTITIONS: list[list[Reading]] = [
@@ -51,7 +55,14 @@ PARTITIONS: list[list[Reading]] = [
     [status("robot-2", step, seen_s=9_950.0 + step, ended=step == 39) for step in range(30, 40)],
     [window("robot-1", state="open"), window("robot-1"), window("robot-1", 1, departure_step=53, state="open")],
     [window("robot-2", state="unrecovered"), window("robot-3", state="censored")],
-    [summary("robot-1", "0"), summary("robot-2", "0")],
+    [
+        *(summary("robot-1", "0"), summary("robot-2", "0", outcome="aborted")),
+        episode_begun("robot-2", episode="0", revision=1),
+        summary("robot-2", "0", outcome="failure", revision=1),
+        summary("robot-2", "1", outcome="aborted"),
+        episode_begun("robot-2", episode="1", revision=1),
+    ],
+    [replace(summary("robot-1", str(number)), ended_s=61.0 + number) for number in range(2, 12)],
     [family("navigation", 1), family("navigation", 2, success_rate=0.5), family("assembly", 7)],
 ]
 
@@ -75,7 +86,7 @@ def test_neither_the_order_between_partitions_nor_repetitions_matter(
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=300))
 def test_memory_is_bounded_however_many_come_and_go(steps: list[tuple[int, int]]) -> None:
-    bounds = ViewBounds(agents=7, windows=5, families=3, reasons=2, identities=10)
+    bounds = ViewBounds(agents=7, windows=5, episodes=4, families=3, reasons=2, identities=10)
     view = FleetView(bounds)
     for number, (agent, kind) in enumerate(steps):
         name = f"robot-{agent}"
@@ -93,7 +104,8 @@ def test_memory_is_bounded_however_many_come_and_go(steps: list[tuple[int, int]]
     assert len(view.families()) <= 3
     assert len(view.dead_letters) <= 3  # the third is `other`
     assert view.dead_letters.total() == len(steps)
-    assert all(len(agent.windows) <= 8 for agent in agents)
+    assert len(view.episodes()) <= 4
+    assert all(len(agent.windows) <= 8 and len(agent.episodes) <= 8 for agent in agents)
     named = {f"robot-{agent}" for agent, kind in steps if kind < 2}
     assert view.agents_forgotten >= len(named) - len(agents)
 
@@ -295,6 +307,28 @@ def test_the_last_episode_is_shown_with_its_corrected_end() -> None:
     earlier = summary("robot-1", "0", outcome="failure", revision=1)
     view.take(replace(earlier, ended_s=agent.ended.ended_s - 1.0), NOW_S)
     assert agent.ended.outcome == "success"
+
+
+def test_an_episode_that_goes_on_has_not_ended() -> None:
+    view = folded([status("robot-1", seen_s=NOW_S), summary("robot-1", outcome="aborted"), summary("robot-1", "0")])
+    (agent,) = view.agents()
+    assert [known.key.episode for known in agent.episodes] == [known.key.episode for known in view.episodes()]
+    assert [known.key.episode for known in view.episodes()] == ["1", "0"]
+    view.take(episode_begun("robot-1", revision=1), NOW_S)
+    assert [known.key.episode for known in agent.episodes] == ["0"]
+    assert [known.key.episode for known in view.episodes()] == ["0"]
+    assert view.episodes_ended == 1
+
+
+def test_recent_is_what_the_broker_got_last_whatever_the_clocks_of_agents_say() -> None:
+    view = FleetView(ViewBounds(windows=2, episodes=2))
+    # robot-9's clock is years behind.
+    for number, agent in enumerate(("robot-1", "robot-2", "robot-9")):
+        time_s = 5.0 if agent == "robot-9" else 9_000.0
+        view.take(window(agent, departure_time_s=time_s), NOW_S, sent_s=9_000.0 + number)
+        view.take(replace(summary(agent), ended_s=time_s), NOW_S, sent_s=9_000.0 + number)
+    assert {known.key.agent for known in view.windows()} == {"robot-2", "robot-9"}
+    assert {known.key.agent for known in view.episodes()} == {"robot-2", "robot-9"}
 
 
 def test_a_clock_that_is_put_back_loses_no_count() -> None:

@@ -118,7 +118,8 @@ def test_an_episode_that_goes_on_after_a_silence_is_one_episode_with_its_outcome
     told = state.take(status(seen_s=1001.0, episodes=(running(steps=12, revision=1),)), NOW_S)
     assert isinstance(told, StatusNews)
     assert [steps.steps for steps in told.steps] == [4]
-    assert state.take(begun(revision=1), NOW_S) == BegunNews(begun().traits, goes_on=True)
+    assert state.take(begun(revision=1), NOW_S) == BegunNews(begun().key, begun().traits, goes_on=True)
+    assert state.take(summary(outcome="aborted", steps=8), NOW_S) is None  # sent again; it stays taken back
     assert isinstance(state.take(window(revision=1), NOW_S), WindowNews)
     end = state.take(summary(steps=20, revision=1), NOW_S)
     assert isinstance(end, EndNews)
