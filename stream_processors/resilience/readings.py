@@ -16,6 +16,7 @@ import msgspec
 from springback.producers.contract.frame import EpisodeTraits as EpisodeTraits
 from springback.producers.contract.frame import NavigationOutcome
 from springback.producers.contract.frame import Outcome as Outcome
+from springback.stream_processors.resilience.window_evidence import WindowEvidence
 
 READING_SCHEMA_VERSION = 2
 """2: levels by state, live stress by state, undeclared stress, provisional. See `decode_reading` for version 1."""
@@ -71,7 +72,8 @@ class WindowReading(msgspec.Struct, frozen=True, kw_only=True, tag="window"):
     `number` counts the windows of the episode from 0. While `state` is open, `reentry_step` is the last step seen and
     the figures run up to it. `peak` is the largest g^rec; `lost_cycles` sums c over the steps after the departure.
     `provisional` says that the family was still learning: the window counts in no alert, capacity or comparison. What
-    silence has closed as censored may go on with its episode: the closing of the largest `revision` holds.
+    silence has closed as censored may go on with its episode: the closing of the largest `revision` holds. `evidence`
+    has the steps around it; None in readings that were made before there was any.
     """
 
     key: EpisodeKey
@@ -95,6 +97,7 @@ class WindowReading(msgspec.Struct, frozen=True, kw_only=True, tag="window"):
     costs: ChannelCosts
     provisional: bool = False
     revision: int = 0
+    evidence: WindowEvidence | None = None
     schema_version: int = READING_SCHEMA_VERSION
 
     @property

@@ -9,10 +9,12 @@ from springback.stream_processors.resilience.readings import (
     READING_SCHEMA_VERSION,
     EpisodeSummary,
     Reading,
+    WindowReading,
     decode_reading,
     encode_reading,
 )
-from tests.reading_builders import family_reading
+from springback.stream_processors.resilience.window_evidence import EvidenceStep, WindowEvidence
+from tests.reading_builders import family_reading, window_reading
 from tests.stream_processors.resilience.families.summary_builders import summary_of
 
 NEW_IN_2 = (
@@ -45,3 +47,14 @@ def test_a_family_of_version_1_is_no_reading() -> None:
     before["in_breach"] = before.pop("stress_state") == "breach"
     with pytest.raises(msgspec.ValidationError, match="missing required field `state`"):
         decode_reading(msgspec.msgpack.encode(before))
+
+
+def test_a_window_from_before_there_was_evidence_has_none() -> None:
+    step = EvidenceStep(4, 100.0, "navigate", "forward", "", 0.4, 0.25, 3.0, 1.0, 5.0, 0.0, 1.5)
+    window = window_reading(evidence=WindowEvidence(steps=(step,), before=0))
+    assert decode_reading(encode_reading(window)) == window
+    before = msgspec.msgpack.decode(encode_reading(window))
+    del before["evidence"]
+    found = decode_reading(msgspec.msgpack.encode(before))
+    assert isinstance(found, WindowReading)
+    assert (found.evidence, found.identity) == (None, window.identity)
