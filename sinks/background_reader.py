@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from springback.sinks.sink import Sink
+from springback.sinks.sink import ReadingBack, Sink
 from springback.sinks.sink_runner import ReadingTopics, SinkRunner
 
 _START_TIMEOUT_S = 30.0
@@ -49,6 +49,9 @@ class BackgroundReader:
         """Raises what has ended the reading, if anything has."""
         if self._error is not None:
             raise self._error
+
+    def reading_back(self, progress: ReadingBack) -> None:
+        """Whoever waits is told of the end alone."""
 
     def unreadable(self, topic: str) -> None:
         """Counts a message that is no reading."""

@@ -15,7 +15,7 @@ from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
 from springback.sinks.fleet.series_bounds import SeriesBounds
 from springback.sinks.metrics_server import ANYBODY, ServerAccess, metrics_server
 from springback.sinks.prometheus_sink import PrometheusSink
-from springback.sinks.sink import Sink
+from springback.sinks.sink import ReadingBack, Sink
 from springback.sinks.sink_runner import ReadingTopics, ReadyObserver, SinkRunner
 from springback.stream_processors.service.run import run_until
 
@@ -71,7 +71,7 @@ async def export_readings(
     topics = ReadingTopics.of_prefix(prefix, judged=judged)
     faults = FaultLog("the metrics page", _log)
     with metrics_server(
-        registry, host, port, ready=lambda: sink.ready, access=access, why=lambda: faults.text
+        registry, host, port, ready=lambda: sink.ready, access=access, why=lambda: faults.text or sink.waits_for
     ) as address:
         _log.info("Metrics are served at %s.", address)
         observer = _CountingObserver(sink, ReadyObserver("metrics", address, ready_file, on_ready))
@@ -92,6 +92,7 @@ class _CountingObserver:
     def __init__(self, sink: PrometheusSink, ready: ReadyObserver) -> None:
         self._sink = sink
         self._ready: ReadyObserver | None = ready
+        self.reading_back = sink.reading_back
         self.unreadable = sink.unreadable
         self.retried = sink.retried
 
@@ -107,6 +108,9 @@ class _Beside:
 
     def __init__(self, sink: PrometheusSink) -> None:
         self.retried = sink.retried
+
+    def reading_back(self, progress: ReadingBack) -> None:
+        pass
 
     def unreadable(self, topic: str) -> None:
         pass

@@ -12,7 +12,7 @@ from springback.sinks.fleet.fleet_series import FleetSeries
 from springback.sinks.fleet.labels import OTHER_VALUE, LabelBound, clean_label_value
 from springback.sinks.fleet.series import Labels, MetricSeries
 from springback.sinks.fleet.series_bounds import MOST_READING_TOPICS, MOST_SINKS, SeriesBounds
-from springback.sinks.sink import DeadLetter
+from springback.sinks.sink import DeadLetter, ReadingBack
 from springback.stream_processors.metrics import exporter as own_metrics
 from springback.stream_processors.metrics.catalogue import FRAMES_BEHIND, METRIC_CATALOGUE
 from springback.stream_processors.metrics.exporter import EXPORTER_METRICS
@@ -56,6 +56,7 @@ class PrometheusSink:
         )
         self._series.set(own_metrics.CAUGHT_UP, 0)
         self._series.set(own_metrics.BROKER_REACHABLE, 0)
+        self._unread: ReadingBack | None = None
         registry.register(self)
 
     @property
@@ -79,6 +80,25 @@ class PrometheusSink:
     def close(self) -> None:
         """Does nothing: the HTTP server belongs to whoever started it."""
 
+    def reading_back(self, progress: ReadingBack) -> None:
+        """Shows how much of what was in the topics at the start is still to be read, and how far back it goes."""
+        with self._lock:
+            self._unread = progress
+            self._series.set(own_metrics.UNREAD_READINGS, progress.total - progress.read)
+            reach = {
+                self._topics.admit((clean_label_value(topic),)): since_s
+                for topic, since_s, _ in progress.reaches
+                if since_s is not None
+            }
+            self._series.replace(own_metrics.REACH, reach)
+
+    @property
+    def waits_for(self) -> str | None:
+        """What keeps the page from being whole, in words; None where it is whole, or nothing is known."""
+        if self.ready or self._unread is None:
+            return None
+        return f"read {self._unread.read:,} of {self._unread.total:,} that the topics hold"
+
     def unreadable(self, topic: str) -> None:
         """Counts a message that is no reading."""
         with self._lock:
@@ -99,6 +119,7 @@ class PrometheusSink:
         with self._lock:
             self._fleet.fleet.sight.caught_up = True
             self._series.set(own_metrics.CAUGHT_UP, 1)
+            self._unread = None
 
     def show_frames_behind(self, behind: Mapping[int, int]) -> None:
         """Shows how many frames are unread, by partition: the broker has answered."""

@@ -1,6 +1,6 @@
 """The contract of a sink: something that readings are shown or kept in."""
 
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from springback.stream_processors.resilience.readings import Reading
 
@@ -13,6 +13,52 @@ class DeadLetter(NamedTuple):
 
     reason: str
     identity: bytes
+
+
+Earlier = Literal["none", "gone", "left"]
+"""What was before the oldest reading: nothing, what is no longer in the topic, or what is there and was left unread."""
+
+
+class TopicReach(NamedTuple):
+    """From when on all of a topic's readings have been read.
+
+    Attributes:
+        topic: its name.
+        since_s: when the broker got the oldest of them, in seconds since 1970; None where none is there.
+        earlier: what was before that.
+    """
+
+    topic: str
+    since_s: float | None
+    earlier: Earlier
+
+
+class ReadingBack(NamedTuple):
+    """How the reading of what was there at the start is going.
+
+    Attributes:
+        read: messages of it that were read; those that compaction has taken count as read.
+        total: messages of it.
+        reaches: how far back it goes, by topic; of a topic of which nothing was read yet, none.
+    """
+
+    read: int = 0
+    total: int = 0
+    reaches: tuple[TopicReach, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """How much of it was read, from 0 to 1; all where there is nothing.
+
+        >>> ReadingBack(1, 4).share, ReadingBack().share
+        (0.25, 1.0)
+        """
+        return min(1.0, self.read / self.total) if self.total else 1.0
+
+    @property
+    def since_s(self) -> float | None:
+        """When the broker got the oldest reading of any topic that is read completely from there on; None without."""
+        return min((reach.since_s for reach in self.reaches if reach.since_s is not None), default=None)
 
 
 class Sink(Protocol):
@@ -46,8 +92,21 @@ class Sink(Protocol):
         ...
 
 
+@runtime_checkable
+class TimedSink(Sink, Protocol):
+    """A sink that wants to know when the broker got a reading; it is written to by `write_at` alone."""
+
+    def write_at(self, reading: Reading, sent_s: float) -> None:
+        """Takes one reading in, which the broker got at a time (seconds since 1970, by the broker's clock)."""
+        ...
+
+
 class RunnerObserver(Protocol):
     """Learns how the reading of the topics goes."""
+
+    def reading_back(self, progress: ReadingBack) -> None:
+        """Takes in how far what was in the topics at the start has been read; again until it is caught up."""
+        ...
 
     def unreadable(self, topic: str) -> None:
         """Takes in that a message in a topic of readings was none."""

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,10 @@ from springback.producers.backoff import Backoff
 from springback.producers.broker_fault import BrokerFault, FaultLog, access_fault, find_fault_soon
 from springback.sinks.errors import SinkUnavailableError
 from springback.sinks.fleet.memory import fingerprint
-from springback.sinks.sink import DeadLetter, RunnerObserver, Sink
+from springback.sinks.log_places import LogPlaces, LogReach, first_offsets
+from springback.sinks.sink import DeadLetter, ReadingBack, RunnerObserver, Sink, TimedSink
 from springback.stream_processors import topics
-from springback.stream_processors.resilience.readings import decode_reading
+from springback.stream_processors.resilience.readings import Reading, decode_reading
 from springback.stream_processors.service.run import write_ready_file
 
 _log = logging.getLogger(__name__)
@@ -70,72 +71,6 @@ class ReadingTopics(NamedTuple):
         return self.windows, self.summaries, self.statuses, self.families, self.dead_letters
 
 
-class _Place(NamedTuple):
-    next_offset: int
-    newest_ms: int
-
-
-class LogPlaces:
-    """The places in the logs up to which all was read.
-
-    A topic that was made anew, or whose broker lost what it had, counts its offsets from 0 again. Nothing but the
-    offsets and times of its messages tells it from the one before.
-    """
-
-    def __init__(self) -> None:
-        self._places: dict[TopicPartition, _Place] = {}
-        self._short: set[TopicPartition] = set()
-
-    def is_new(self, partition: TopicPartition, record: ConsumerRecord) -> bool:
-        """Whether a message was not read before."""
-        place = self._places.get(partition)
-        return place is None or record.offset >= place.next_offset
-
-    def is_of_another_log(self, partition: TopicPartition, record: ConsumerRecord) -> bool:
-        """Whether a message stands where another one was read: it is newer than all that was read there."""
-        place = self._places.get(partition)
-        return place is not None and record.offset < place.next_offset and record.timestamp > place.newest_ms
-
-    def ended_before(self, ends: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-        """The partitions that end before their places, now and when last asked: a new leader may lag for a moment.
-
-        One whose last message has come again in between (`comes_again`) is not among them: Tansu says of some logs
-        that they end one message early, and keeps to it.
-
-        Args:
-            ends: the offsets after their last messages.
-        """
-        short = {p for p, end in ends.items() if p in self._places and end < self._places[p].next_offset}
-        found = short & self._short
-        self._short = short - found
-        return sorted(found)
-
-    @property
-    def doubted(self) -> Set[TopicPartition]:
-        """The partitions that ended before their places when last asked: their last message must be read again."""
-        return frozenset(self._short)
-
-    def comes_again(self, partition: TopicPartition, record: ConsumerRecord) -> None:
-        """Notes that a message has come again: if it is the last one, the log is all there, whatever its end."""
-        if record.offset == self.last_offset(partition):
-            self._short.discard(partition)
-
-    def last_offset(self, partition: TopicPartition) -> int | None:
-        """The offset of the last message that was read; None before the first."""
-        place = self._places.get(partition)
-        return None if place is None else place.next_offset - 1
-
-    def passed(self, partition: TopicPartition, record: ConsumerRecord) -> None:
-        """Notes that a message was read."""
-        known = self._places.get(partition)
-        newest_ms = record.timestamp if known is None else max(record.timestamp, known.newest_ms)
-        self._places[partition] = _Place(record.offset + 1, newest_ms)
-
-    def forget(self, partition: TopicPartition) -> None:
-        """Forgets a log, which is then read from its beginning."""
-        self._places.pop(partition, None)
-
-
 class ReadyObserver:
     """Tells the outside that all is caught up, by a file and a call; of the rest the runner's log says enough.
 
@@ -153,6 +88,9 @@ class ReadyObserver:
         self._address = address
         self._ready_file = ready_file
         self._on_ready = on_ready
+
+    def reading_back(self, progress: ReadingBack) -> None:
+        """Leaves it to whoever asks."""
 
     def unreadable(self, topic: str) -> None:
         """Leaves it to the log."""
@@ -178,6 +116,8 @@ class SinkRunner:
         observer: learns how it goes.
         client_options: further options of aiokafka's consumer (security).
         faults: learns why the broker cannot be used, when it cannot; a new one where not given.
+        most: of each topic that is not compacted, so many of the newest messages are read at the start; all where not
+            given. Of a compacted one all must be read: the only word of an agent may be an old one.
 
     Attributes:
         faults: why the broker cannot be used just now, for health pages.
@@ -192,6 +132,7 @@ class SinkRunner:
         *,
         client_options: Mapping[str, Any] | None = None,
         faults: FaultLog | None = None,
+        most: int | None = None,
     ) -> None:
         self.faults = faults or FaultLog("the reading of topics", _log)
         self._bootstrap = bootstrap
@@ -199,7 +140,10 @@ class SinkRunner:
         self._sinks = sinks
         self._observer = observer
         self._client_options = client_options or {}
+        self._most = most
+        self._writers = [_writer(sink) for sink in sinks]
         self._places = LogPlaces()
+        self._reach = LogReach()
         self._ends: dict[TopicPartition, int] | None = None
         self._told_unreadable: set[str] = set()
 
@@ -271,8 +215,10 @@ class SinkRunner:
 
     async def _follow(self, consumer: AIOKafkaConsumer) -> None:
         known = consumer.assignment()
-        self._look_back(consumer, known)
         self._ends = await consumer.end_offsets(known)
+        firsts = await self._choose_firsts(consumer, self._ends)
+        self._look_back(consumer, known)
+        self._tell_progress(firsts)
         loop = asyncio.get_running_loop()
         looked_s = loop.time()
         while True:
@@ -288,16 +234,48 @@ class SinkRunner:
                     if self._places.is_new(partition, record):
                         await self._write(record)
                         self._places.passed(partition, record)
+                        self._reach.passed(partition, record)
                     else:
                         self._places.comes_again(partition, record)
                 for sink in self._sinks:
                     await self._insist(sink, sink.flush)
+            self._tell_progress(firsts)
             if self._ends is not None and await _reached(consumer, self._ends):
                 self._ends = None
                 self._observer.caught_up()
             if loop.time() - looked_s >= _LOOK_INTERVAL_S:
                 await self._look_at_logs(consumer)
                 looked_s = loop.time()
+
+    async def _choose_firsts(
+        self, consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Where each log is read from: where we were or, of those not read yet, from where there is room for it."""
+        firsts = {p: 0 if (last := self._places.last_offset(p)) is None else last + 1 for p in ends}
+        unread = {partition for partition in ends if self._places.last_offset(partition) is None}
+        begins: Mapping[TopicPartition, int] = await consumer.beginning_offsets(unread) if unread else {}
+        bounded = (self._topics.windows, self._topics.summaries, self._topics.dead_letters)
+        for topic in self._topics.read:
+            of_topic = {partition: begin for partition, begin in begins.items() if partition.topic == topic}
+            if self._most is not None and topic in bounded:
+                firsts |= first_offsets(of_topic, ends, self._most)
+            else:
+                firsts |= of_topic
+            for partition, begin in of_topic.items():
+                self._reach.begins(partition, begin, firsts[partition])
+                consumer.seek(partition, firsts[partition])
+        return firsts
+
+    def _tell_progress(self, firsts: Mapping[TopicPartition, int]) -> None:
+        """Tells how far what was there has been read, as long as it is not."""
+        if self._ends is None:
+            return
+        read = total = 0
+        for partition, end in self._ends.items():
+            first, last = firsts[partition], self._places.last_offset(partition)
+            total += max(0, end - first)
+            read += 0 if last is None else max(0, min(end, last + 1) - first)
+        self._observer.reading_back(ReadingBack(read, total, self._reach.reaches()))
 
     async def _look_at_logs(self, consumer: AIOKafkaConsumer) -> None:
         """Checks that the logs are still those that were read: not every broker says so when asked for more."""
@@ -330,6 +308,7 @@ class SinkRunner:
                 partition.topic,
             )
             self._places.forget(partition)
+            self._reach.forget(partition)
             if self._ends is not None:
                 self._ends.pop(partition, None)
             consumer.seek(partition, 0)  # before a log's beginning the client goes to the beginning
@@ -347,8 +326,8 @@ class SinkRunner:
         except UNREADABLE_ERRORS as error:
             self._tell_unreadable(record, error)
             return
-        for sink in self._sinks:
-            await self._insist(sink, partial(sink.write, reading))
+        for sink, write in zip(self._sinks, self._writers, strict=True):
+            await self._insist(sink, partial(write, reading, record.timestamp / 1000))
 
     async def _insist(self, sink: Sink, write: Callable[[], None]) -> None:
         """Writes, as often as it takes: what comes after waits, and nothing is left out."""
@@ -373,6 +352,12 @@ class SinkRunner:
                 record.offset,
                 error,
             )
+
+
+def _writer(sink: Sink) -> Callable[[Reading, float], None]:
+    if isinstance(sink, TimedSink):
+        return sink.write_at
+    return lambda reading, _: sink.write(reading)
 
 
 async def _reached(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:

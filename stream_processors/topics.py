@@ -22,6 +22,14 @@ LARGEST_JUDGED_BYTES = LARGEST_RECORD_BYTES // 4
 _DECLARE_TIMEOUT_S = 30.0
 # Recovery must not read a day of old versions of the state.
 _STATE = (("min.cleanable.dirty.ratio", "0.1"), ("segment.ms", str(_HOUR_MS)))
+_MINUTE_MS = 60_000
+# Whoever starts anew reads all of a topic of latest values, and no segment that is still written is compacted: by
+# itself, one of 1 GB or of seven days. What is younger than ten minutes stays: charts are drawn from it again.
+_LATEST = (
+    ("segment.ms", str(10 * _MINUTE_MS)),
+    ("min.compaction.lag.ms", str(10 * _MINUTE_MS)),
+    ("max.compaction.lag.ms", str(30 * _MINUTE_MS)),
+)
 
 STEPS = "steps"
 JUDGED_STEPS = "judged-steps"
@@ -88,8 +96,8 @@ TOPICS: tuple[TopicSpec, ...] = (
     TopicSpec(SWITCHES, "partition/switch or content", "delete", 30 * _DAY_MS),
     TopicSpec(WINDOWS, "agent", "delete", 30 * _DAY_MS),
     TopicSpec(SUMMARIES, "family", "delete", 30 * _DAY_MS),
-    TopicSpec(FAMILIES, "family|method|version", "compact"),
-    TopicSpec(STATUS, "agent", "compact"),
+    TopicSpec(FAMILIES, "family|method|version", "compact", extra=_LATEST),
+    TopicSpec(STATUS, "agent", "compact", extra=_LATEST),
     TopicSpec(GUIDANCE, "agent", "delete", _DAY_MS),
 )
 

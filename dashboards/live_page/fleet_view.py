@@ -5,7 +5,7 @@ rebound windows that were read lately, over all agents. A page that starts anew 
 it showed before.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ from springback.sinks.fleet.fleet_state import (
 from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.fleet.memory import NewestMemory, Place
 from springback.sinks.fleet.sight import FleetSight
-from springback.sinks.sink import DeadLetter
+from springback.sinks.sink import DeadLetter, ReadingBack
 from springback.stream_processors.metrics.spec import AgentStateName
 from springback.stream_processors.resilience.readings import (
     EpisodeKey,
@@ -36,31 +36,31 @@ from springback.stream_processors.resilience.readings import (
 
 
 class EventRate:
-    """Counts in whole seconds, in bounded memory.
+    """Counts in whole seconds, in bounded memory. In which order they come does not matter.
 
     >>> rate = EventRate(window_s=10)
     >>> for second in range(20):
-    ...     rate.count(3, float(second))
+    ...     rate.count(3, float(second), 20.0)
     >>> rate.per_second(20.0)
     3.0
     """
 
     def __init__(self, window_s: int = 10) -> None:
         self._window_s = window_s
-        self._counts: deque[tuple[int, int]] = deque(maxlen=window_s + 1)
+        self._counts: Counter[int] = Counter()
 
-    def count(self, events: int, now_s: float) -> None:
-        """So many happened now."""
-        second = int(now_s)
-        if self._counts and self._counts[-1][0] >= second:
-            second, events = self._counts[-1][0], self._counts[-1][1] + events
-            self._counts.pop()
-        self._counts.append((second, events))
+    def count(self, events: int, time_s: float, now_s: float) -> None:
+        """So many happened at a time, which counts if it is not long past."""
+        if now_s - self._window_s - 1 <= time_s <= now_s:
+            self._counts[int(time_s)] += events
+        if len(self._counts) > 2 * self._window_s:
+            now = int(now_s)
+            self._counts = Counter({s: n for s, n in self._counts.items() if now - self._window_s <= s <= now})
 
     def per_second(self, now_s: float) -> float:
         """Events a second, over the last whole seconds."""
         now = int(now_s)
-        return sum(n for second, n in self._counts if now - self._window_s <= second < now) / self._window_s
+        return sum(self._counts[second] for second in range(now - self._window_s, now)) / self._window_s
 
 
 def newest_first(
@@ -106,12 +106,14 @@ class FleetView:
     Attributes:
         bounds: of its memory.
         unreadable: messages in the topics of readings that were none.
+        read_back: how far what was in the topics at the start has been read, and how far back that goes.
         episodes_ended: episodes that were seen to end, or be broken off.
     """
 
     def __init__(self, bounds: ViewBounds | None = None, times: StateTimes = DEFAULT_TIMES) -> None:
         self.bounds = bounds = bounds or ViewBounds()
         self.unreadable = 0
+        self.read_back = ReadingBack()
         self.episodes_ended = 0
         kept = FleetBounds(bounds.agents, bounds.families, bounds.reasons, bounds.identities)
         self._fleet: FleetState[AgentMemory] = FleetState(AgentMemory, kept, times)
@@ -144,10 +146,12 @@ class FleetView:
             sent_s: when the broker got it; the present where not given. It decides what is recent.
         """
         sent_s = now_s if sent_s is None else sent_s
-        self._reading_rate.count(1, now_s)
+        # By our own clock, which decides what the last seconds are; what is read back came when the broker got it.
+        came_s = now_s if self.sight.caught_up else min(sent_s, now_s)
+        self._reading_rate.count(1, came_s, now_s)
         match news := self._fleet.take(reading, now_s):
             case StatusNews():
-                self._take_status(news, now_s)
+                self._take_status(news, came_s, now_s)
             case WindowNews():
                 place = news.window.key, news.window.number
                 self._windows.put(place, news.window, (sent_s, *_names(news.window.key), news.window.number))
@@ -218,10 +222,10 @@ class FleetView:
         """Steps that agents have taken, over the last ten seconds."""
         return self._step_rate.per_second(now_s)
 
-    def _take_status(self, news: StatusNews[AgentMemory], now_s: float) -> None:
+    def _take_status(self, news: StatusNews[AgentMemory], came_s: float, now_s: float) -> None:
         agent, status, before = news.agent, news.status, news.before
         if before.session == status.session:  # another start counts from where it is
-            self._step_rate.count(max(0, status.counts.steps - before.counts.steps), now_s)
+            self._step_rate.count(max(0, status.counts.steps - before.counts.steps), came_s, now_s)
         if news.newest and status != agent.status:
             agent.take_status(status)
 

@@ -32,6 +32,8 @@ _RECONNECT_S = 10.0
 # For a browser that comes back within that time; there are one or two a second, of up to 50 kB.
 _MESSAGES_KEPT = 40
 _POLL_S = 0.02
+_MOST_READ_BACK = 200_000
+"""Of the windows, of the summaries and of the dead letters: some 200 times what a page can show, in some 20 s."""
 _LIMITS = ConnectionLimits(most_connections=500, silence_s=15.0, request_s=60.0)
 
 
@@ -174,7 +176,9 @@ async def _read(sink: LiveSink, settings: WorkerSettings) -> None:
     options: Mapping[str, Any] = settings.kafka.client_options()
     bootstrap = settings.kafka.bootstrap
     topics = ReadingTopics.of_prefix(settings.prefix, judged=settings.judged)
-    runner = SinkRunner(bootstrap, topics, [sink], sink, client_options=options, faults=sink.faults)
+    runner = SinkRunner(
+        bootstrap, topics, [sink], sink, client_options=options, faults=sink.faults, most=_MOST_READ_BACK
+    )
 
     def broker_lag() -> BrokerLag:
         return BrokerLag(bootstrap, topics.steps, settings.group, client_options=options)

@@ -13,7 +13,7 @@ from typing import Any
 from springback.dashboards.live_page.fleet_rows import FleetRow, fleet_rows
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.producers.broker_fault import FaultLog
-from springback.sinks.sink import DeadLetter
+from springback.sinks.sink import DeadLetter, ReadingBack
 from springback.stream_processors.resilience.readings import Reading
 
 _ROWS_AGE_S = 0.5
@@ -58,9 +58,13 @@ class LiveSink:
             return self._rows
 
     def write(self, reading: Reading) -> None:
+        """Folds one reading in, which the broker got just now."""
+        self.write_at(reading, self._clock())
+
+    def write_at(self, reading: Reading, sent_s: float) -> None:
         """Folds one reading in."""
         with self._lock:
-            self._view.take(reading, self._clock())
+            self._view.take(reading, self._clock(), sent_s)
 
     def write_dead_letter(self, letter: DeadLetter) -> None:
         """Counts that something could not be used."""
@@ -72,6 +76,11 @@ class LiveSink:
 
     def close(self) -> None:
         """Does nothing: there is nothing to let go of."""
+
+    def reading_back(self, progress: ReadingBack) -> None:
+        """Takes in how far what was in the topics at the start has been read."""
+        with self._lock:
+            self._view.read_back = progress
 
     def unreadable(self, topic: str) -> None:
         """Counts a message that is no reading."""

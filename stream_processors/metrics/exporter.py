@@ -17,6 +17,23 @@ CAUGHT_UP = MetricSpec(
     help="1 once the readings kept by the broker were read to their end. Before that, only exporter metrics are shown.",
     source="ours",
 )
+UNREAD_READINGS = MetricSpec(
+    name="springback_exporter_unread_readings",
+    kind="gauge",
+    unit="messages",
+    help="Of what the topics held when the exporter began to read, at its start and after the broker was away: "
+    "messages still to be read.",
+    source="ours",
+)
+REACH = MetricSpec(
+    name="springback_exporter_reach_timestamp_seconds",
+    kind="gauge",
+    unit="seconds",
+    help="From when on all readings of a topic were read: what was before is no longer in it, and in no counter. "
+    "No series where the topic had none.",
+    source="ours",
+    labels=("topic",),
+)
 BROKER_REACHABLE = MetricSpec(
     name="springback_exporter_broker_reachable",
     kind="gauge",
@@ -90,6 +107,8 @@ SINK_RETRIES = MetricSpec(
 EXPORTER_METRICS: tuple[MetricSpec, ...] = (
     EXPORTER,
     CAUGHT_UP,
+    UNREAD_READINGS,
+    REACH,
     BROKER_REACHABLE,
     READINGS,
     REPEATED_READINGS,

@@ -13,7 +13,7 @@ from springback.sinks import sink_runner
 from springback.sinks.broker_lag import BrokerLag
 from springback.sinks.errors import SinkUnavailableError
 from springback.sinks.memory_sink import MemorySink
-from springback.sinks.sink import DeadLetter
+from springback.sinks.sink import DeadLetter, ReadingBack
 from springback.sinks.sink_runner import UNREADABLE_ERRORS, ReadingTopics, SinkRunner
 from springback.stream_processors.resilience.readings import Reading, decode_reading, encode_reading
 from springback.stream_processors.topics import declare_topics
@@ -76,6 +76,10 @@ class Observer:
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.progress: list[ReadingBack] = []
+
+    def reading_back(self, progress: ReadingBack) -> None:
+        self.progress.append(progress)
 
     def unreadable(self, topic: str) -> None:
         self.told.append(topic)

@@ -331,8 +331,25 @@ def test_recent_is_what_the_broker_got_last_whatever_the_clocks_of_agents_say() 
     assert {known.key.agent for known in view.episodes()} == {"robot-2", "robot-9"}
 
 
-def test_a_clock_that_is_put_back_loses_no_count() -> None:
+def test_after_a_clock_was_put_back_rates_go_on() -> None:
     rate = EventRate(window_s=10)
-    rate.count(5, 100.0)
-    rate.count(5, 90.0)
-    assert rate.per_second(101.0) == 1.0
+    rate.count(5, 5000.0, 5000.0)
+    for second in range(100):
+        rate.count(5, 90.0 + second, 90.0 + second)
+    assert rate.per_second(190.0) == 5.0
+
+
+def test_what_is_read_back_came_when_the_broker_got_it() -> None:
+    view = FleetView()
+    # A minute of one agent, read back in a moment, and a second of another one's past.
+    for second in range(60):
+        told = status("robot-1", seen_s=NOW_S - 60 + second, counts=AgentCounts(steps=4 * second))
+        view.take(told, NOW_S, sent_s=NOW_S - 60 + second)
+    view.take(status("robot-2", seen_s=NOW_S - 3600), NOW_S, sent_s=NOW_S - 3600)
+    assert view.readings_per_second(NOW_S) == 1.0
+    assert view.steps_per_second(NOW_S) == 4.0
+    # From then on by our own clock, whatever the broker's says.
+    view.sight.caught_up = True
+    for second in range(10):
+        view.take(window("robot-1", second), NOW_S + second, sent_s=NOW_S + second - 500)
+    assert view.readings_per_second(NOW_S + 10) == 1.0

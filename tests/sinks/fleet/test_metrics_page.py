@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from springback.sinks.prometheus_sink import PrometheusSink
-from springback.sinks.sink import DeadLetter
+from springback.sinks.sink import DeadLetter, ReadingBack, TopicReach
 from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
 from springback.stream_processors.metrics.exporter import EXPORTER_METRICS
 from springback.stream_processors.metrics.spec import MetricSpec
@@ -183,6 +183,22 @@ def test_the_page_before_all_is_caught_up_shows_the_exporter_alone(summary: Make
     assert registry.get_sample_value("springback_exporter_caught_up") == 1
     group = {"family": "navigation", "method": "default", "version": "0"}
     assert registry.get_sample_value("springback_steps_total", group) == 20
+
+
+def test_the_page_says_how_much_is_unread_and_how_far_back_it_reaches(summary: Make) -> None:
+    registry = CollectorRegistry()
+    sink = PrometheusSink(registry)
+    assert sink.waits_for is None
+    windows, statuses = TopicReach("rebound-windows", 1000.5, "gone"), TopicReach("agent-status", None, "none")
+    for read in (250, 1250):
+        sink.reading_back(ReadingBack(read, 2000, (windows, statuses)))
+    assert sink.waits_for == "read 1,250 of 2,000 that the topics hold"
+    assert registry.get_sample_value("springback_exporter_unread_readings") == 750
+    sink.caught_up()
+    assert sink.waits_for is None
+    reach = "springback_exporter_reach_timestamp_seconds"
+    assert registry.get_sample_value(reach, {"topic": "rebound-windows"}) == 1000.5
+    assert registry.get_sample_value(reach, {"topic": "agent-status"}) is None
 
 
 def test_the_exporter_tells_of_itself_and_of_the_broker() -> None:
