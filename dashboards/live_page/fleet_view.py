@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from springback.dashboards.live_page.agent_memory import AgentMemory, end_place
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
 from springback.sinks.fleet.fleet_state import (
@@ -85,7 +87,8 @@ class ViewBounds(NamedTuple):
 
     Attributes:
         agents: agents remembered, up to some 30 kB each: 150 MB at 5,000. The one silent for longest goes first.
-        windows: recent windows over all agents, 1 kB each.
+        windows: recent windows over all agents, with their evidence up to some 40 kB each. Of older ones that an agent
+            has, the evidence is not remembered.
         episodes: recent episodes over all agents, 1.5 kB each.
         families: families by method and version, 10 kB each.
         reasons: distinct reasons of dead letters.
@@ -155,7 +158,7 @@ class FleetView:
             case WindowNews():
                 place = news.window.key, news.window.number
                 self._windows.put(place, news.window, (sent_s, *_names(news.window.key), news.window.number))
-                news.agent.take_window(news.window)
+                news.agent.take_window(replace(news.window, evidence=None))
             case BegunNews():
                 if news.goes_on:  # silence had ended it, and that is taken back
                     self.episodes_ended -= 1
@@ -197,6 +200,13 @@ class FleetView:
     def windows(self) -> list[WindowReading]:
         """The recent rebound windows over all agents, each as it closed or, where it has not, as it opened."""
         return newest_first(self._windows.newest(), self._skew_s)
+
+    def windows_of(self, key: EpisodeKey) -> list[WindowReading]:
+        """The windows of an episode that are remembered, by their numbers; those of the recent ones with evidence."""
+        agent = self._agent_named(key.agent)
+        found = {} if agent is None else {place: window for place, window in agent.windows.items() if place[0] == key}
+        found |= {(key, window.number): window for window in self._windows.newest() if window.key == key}
+        return [found[place] for place in sorted(found, key=lambda place: place[1])]
 
     def episodes(self) -> list[EpisodeSummary]:
         """The recent episodes over all agents that have ended, the one that ended last first."""

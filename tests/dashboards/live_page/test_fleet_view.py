@@ -22,6 +22,7 @@ from springback.sinks.fleet.fleet_state import agent_key
 from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.sink import DeadLetter
 from springback.stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeKey, Reading
+from springback.stream_processors.resilience.window_evidence import WindowEvidence
 from tests.dashboards.live_page.fake_fleet import family, status, summary, window
 from tests.reading_builders import episode_begun
 
@@ -353,3 +354,14 @@ def test_what_is_read_back_came_when_the_broker_got_it() -> None:
     for second in range(10):
         view.take(window("robot-1", second), NOW_S + second, sent_s=NOW_S + second - 500)
     assert view.readings_per_second(NOW_S + 10) == 1.0
+
+
+def test_the_evidence_of_old_windows_is_not_kept_for_each_agent() -> None:
+    view = FleetView(ViewBounds(windows=4))
+    for number in range(8):
+        view.take(replace(window("robot-1", number), evidence=WindowEvidence(steps=(), before=0)), NOW_S + number)
+    (agent,) = view.agents()
+    assert [known.evidence for known in agent.windows.values()] == [None] * 8
+    kept = view.windows_of(window("robot-1").key)
+    assert [(known.number, known.evidence is not None) for known in kept] == [(n, n >= 4) for n in range(8)]
+    assert view.windows_of(window("robot-2").key) == []
