@@ -91,13 +91,15 @@ fuzz: $(INSTALLED)
 	$(BIN)/python -m tests.fuzz $(ARGS)
 	SPRINGBACK_FUZZ_FRAMES=100000 $(BIN)/python -m pytest -n 0 tests/stream_processors/worker/test_worker_under_odd_frames.py
 
-# The SBOM is of an environment that holds the wheel with all extras and nothing else.
+# The SBOM is of an environment that holds the wheel with all extras and nothing else; the tool that writes it has one too.
 dist: $(INSTALLED)
-	rm -rf dist build/sbom
+	rm -rf dist build/sbom build/sbom-tool
 	$(BIN)/python -m build --outdir dist
 	$(PYTHON) -m venv build/sbom
 	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[all]"
-	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON \
+	$(PYTHON) -m venv build/sbom-tool
+	build/sbom-tool/bin/python -m pip install --quiet --disable-pip-version-check 'cyclonedx-bom>=5.0,<8'
+	build/sbom-tool/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON \
 		-o dist/springback.cdx.json build/sbom/bin/python
 
 bench: $(INSTALLED)

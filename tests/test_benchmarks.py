@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.benchmarks.alert_rates import Bounds, Rates
+from tests.benchmarks.__main__ import bench as make_bench
+from tests.benchmarks.alert_rates import Bounds, Rates, alert_rates
+from tests.benchmarks.calibration import calibration
 from tests.benchmarks.exporter_load import Minute, broken_bounds
 from tests.house import ROOT
+from tests.program import run_program
 
 
 def bench(*options: str, program: str = "tests.benchmarks") -> "subprocess.CompletedProcess[str]":
@@ -42,10 +45,9 @@ def test_the_latency_of_a_step_is_found_in_all_states_of_kafka() -> None:
     assert "0 dropped" in ran.stdout
 
 
-def test_a_frame_size_that_is_none_is_wrong_usage() -> None:
-    ran = bench("--sizes", "1,0")
-    assert ran.returncode == 2
-    assert "expected numbers from 1 to" in ran.stderr
+def test_a_frame_size_that_is_none_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_program(make_bench, "make bench", ["--sizes", "1,0"]) == 2
+    assert "expected numbers from 1 to" in capsys.readouterr().err
 
 
 @pytest.mark.broker
@@ -60,12 +62,14 @@ def test_the_exporter_under_a_short_load_keeps_its_bounds(tmp_path: Path) -> Non
     assert found["ratio"] > 0
 
 
-def test_calibration_says_how_often_clean_episodes_and_costly_disturbances_alarm(tmp_path: Path) -> None:
-    written, recording = tmp_path / "shares.json", "tests/data/habitat_sim_nav_depth.whole.frames.jsonl.gz"
-    options = ("--draws", "1", "--references", "10,400", "--json", str(written), recording)
-    ran = bench(*options, program="tests.benchmarks.calibration")
-    assert ran.returncode == 0, ran.stderr
-    assert "Clean episodes with a window" in ran.stdout
+def test_calibration_says_how_often_clean_episodes_and_costly_disturbances_alarm(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = tmp_path / "shares.json"
+    recording = ROOT / "tests/data/habitat_sim_nav_depth.whole.frames.jsonl.gz"
+    options = ("--draws", "1", "--references", "10,400", "--json", str(written), str(recording))
+    assert run_program(calibration, "calibration", options) == 0
+    assert "Clean episodes with a window" in capsys.readouterr().out
     found = {shares["bounds"]: shares for shares in json.loads(written.read_text())}
     assert {shares["references"] for shares in found.values()} == {10}  # there are no 400 to draw
     assert {shares["clean"] for shares in found.values()} == {26}  # the others of 36
@@ -76,8 +80,8 @@ def test_calibration_says_how_often_clean_episodes_and_costly_disturbances_alarm
 def test_alert_rates_keep_their_bounds_and_tell_of_those_they_do_not(tmp_path: Path) -> None:
     written = tmp_path / "rates.json"
     options = ("--repeats", "60", "--most", "30", "--rates", "", "--json", str(written))
-    ran = bench(*options, program="tests.benchmarks.alert_rates")
-    assert (ran.returncode, json.loads(written.read_text())["broken"]) == (0, []), ran.stdout + ran.stderr
+    assert run_program(alert_rates, "alert_rates", options) == 0
+    assert json.loads(written.read_text())["broken"] == []
     rates = [Rates(**entry) for entry in json.loads(written.read_text())["rates"]]
     assert {(entry.rate, len(entry.at), entry.first) for entry in rates} == {(0.05, 26, 5), (0.4, 26, 5)}
     assert all(now <= ever for entry in rates for now, ever in zip(entry.at, entry.by, strict=True))

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.__main__ import faults
 from tests.faults.fault_kinds import FAULT_KINDS, KIND_NAMES, kinds_of
 from tests.faults.worker_process import shift_clock, write_offset
 from tests.house import ROOT
+from tests.program import run_program
 
 RUN_S = 600
 SHORT = "worker_stopped,broker_killed,producer_killed,wire_shaken"
@@ -31,12 +33,9 @@ def test_faults_lose_double_and_change_nothing(kafka_process: object, tmp_path: 
 @pytest.mark.parametrize(
     "arguments", [["--kinds", "earthquake"], ["--modes", "melted"], ["--kinds", ""], ["--broker", "rabbit"]]
 )
-def test_a_choice_that_there_is_not_is_told(arguments: list[str]) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.faults", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 2
-    assert arguments[1] in run.stderr
+def test_a_choice_that_there_is_not_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_program(faults, "make faults", arguments) == 2
+    assert arguments[1] in capsys.readouterr().err
 
 
 def test_kinds_have_names_of_their_own_and_are_found_by_them() -> None:
