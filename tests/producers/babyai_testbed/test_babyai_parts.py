@@ -8,7 +8,7 @@ import pytest
 from minigrid.core.actions import Actions
 from minigrid.utils import baby_ai_bot
 
-from springback.producers.babyai_testbed.agent import PlanLostError, PlanningBot, RecoveringAgent
+from springback.producers.babyai_testbed.agent import PlanLostError, PlanningBot, RecoveringAgent, cells_in_view
 from springback.producers.babyai_testbed.disturbances import make_disturbance
 from springback.producers.babyai_testbed.mission import MissionBeliefs, MissionProgress, cell_of
 from springback.producers.babyai_testbed.simulated_time import CostModel
@@ -64,6 +64,25 @@ def test_the_bot_sees_what_minigrids_bot_sees(level_id: str) -> None:
         ours.look()
         assert (theirs.vis_mask == ours.vis_mask).all()
         level.step(int(rng.choice([Actions.left, Actions.forward, Actions.forward, Actions.toggle])))
+
+
+@pytest.mark.parametrize("level_id", LEVEL_IDS)
+def test_what_is_in_view_and_the_ways_are_minigrids_own_wherever_it_stands(level_id: str) -> None:
+    level = level_after_reset(level_id, 7)
+    chance = np.random.default_rng(7)
+    bot = PlanningBot(level, [], chance.random((level.width, level.height)) < 0.8, lambda in_view: False)
+    for action in chance.choice([Actions.left, Actions.right, Actions.forward, Actions.forward, Actions.toggle], 40):
+        level.step(action)
+        across, down = np.nonzero(level.gen_obs_grid()[1])
+        far, aside = level.agent_view_size - 1 - down, across - level.agent_view_size // 2
+        x, y = np.reshape(level.agent_pos, (2, 1)) + np.outer(level.dir_vec, far) + np.outer(level.right_vec, aside)
+        inside = (x >= 0) & (x < level.width) & (y >= 0) & (y < level.height)
+        assert cells_in_view(level) == set(zip(x[inside].tolist(), y[inside].tolist(), strict=True))
+        target = tuple(chance.integers(0, (level.width, level.height)).tolist())
+        start = [(*cell_of(level.agent_pos), *(int(part) for part in level.dir_vec))]
+        for blocked in (False, True):
+            asked: Any = (start, lambda at, _, target=target: at == target, blocked)
+            assert bot._breadth_first_search(*asked) == bot_of_minigrid._breadth_first_search(bot, *asked)
 
 
 def test_progress_follows_the_propositions_and_the_way_to_the_target() -> None:

@@ -11,11 +11,18 @@ from springback.deploy import cli
 from springback.producers.babyai_testbed.recording import record
 from springback.producers.babyai_testbed.simulated_time import CostModel
 from springback.producers.contract.codec import encode_json
+from springback.producers.contract.frame import StepFrame
 from springback.producers.recordings.any_format import RecordedFrames
 
 FAMILIES = ("navigation", "transportation")
 STRESSES = (0.0, 0.8)
 EPISODES = 22  # references: a family needs 20 behind its alarm bounds to be no longer learning
+
+
+def under_version(version: str, frame: StepFrame) -> StepFrame:
+    """What another version of the same agent would have sent on the same tasks."""
+    episodes = tuple(msgspec.structs.replace(episode, version=version) for episode in frame.episodes)
+    return msgspec.structs.replace(frame, session=f"{frame.session} {version}", episodes=episodes)
 
 
 @pytest.fixture(scope="module")
@@ -25,19 +32,22 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     `cut` is the same agent, each of whose episodes was cut off before its end.
     """
     folder = tmp_path_factory.mktemp("versions")
-    made: dict[str, dict[str, Any]] = {
-        "old": {"version": "1.4"},
-        "same": {"version": "1.5"},
+    played: dict[str, dict[str, Any]] = {
+        "old": {"version": "1.4", "families": FAMILIES},
         "slow": {"version": "1.6", "families": FAMILIES[1:], "costs": CostModel(replan_s=4.0)},
-        "rest": {"version": "1.6", "families": FAMILIES[:1]},
     }
-    paths = {name: folder / f"{name}.jsonl.gz" for name in made}
-    for name, changes in made.items():
-        fields: dict[str, Any] = {"families": FAMILIES, **changes}
+    paths = {name: folder / f"{name}.jsonl.gz" for name in played}
+    for name, fields in played.items():
         record(paths[name], episodes=EPISODES, stresses=STRESSES, seed=4, **fields)
-    frames = [msgspec.structs.replace(frame, ends=()) for frame in RecordedFrames([paths["same"]])]
-    paths["cut"] = folder / "cut.jsonl"
-    paths["cut"].write_bytes(b"".join(encode_json(frame) + b"\n" for frame in frames))
+    old = list(RecordedFrames([paths["old"]]))
+    told = {
+        "same": [under_version("1.5", frame) for frame in old],
+        "rest": [under_version("1.6", f) for f in old if {e.family for e in f.episodes} == {FAMILIES[0]}],
+        "cut": [msgspec.structs.replace(under_version("1.5", frame), ends=()) for frame in old],
+    }
+    for name, frames in told.items():
+        paths[name] = folder / f"{name}.jsonl"
+        paths[name].write_bytes(b"".join(encode_json(frame) + b"\n" for frame in frames))
     return paths
 
 
