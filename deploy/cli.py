@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import signal
 import sys
@@ -64,11 +65,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         told = explain(error)
         if told is None:
-            raise
+            if not _logs_json():
+                raise
+            logging.getLogger("springback").exception("a fault of springback ends it: %s", error)
+            return _FAILED
         line, code = told
-        print(f"springback: {line}", file=sys.stderr)
+        if _logs_json():  # a program reads what it says last, too
+            logging.getLogger("springback").error("%s", line)
+        else:
+            print(f"springback: {line}", file=sys.stderr)
         return code
     return 0
+
+
+def _logs_json() -> bool:
+    from springback.stream_processors.service.log import logs_json
+
+    return logs_json()
 
 
 @contextlib.contextmanager

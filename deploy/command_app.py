@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from springback.deploy.commands import alerts, baseline, dashboards, reference
+from springback.deploy.commands.log_options import with_log
+from springback.deploy.commands.option_words import OwnWordsGroup
 from springback.deploy.commands.recordings import compare, evaluate, fit_value, record, replay
 from springback.deploy.commands.services import arrival, one_machine, stream, watching
 
@@ -23,6 +25,7 @@ def build_app() -> typer.Typer:
     """The application with all its commands."""
     app = typer.Typer(
         name="springback",
+        cls=OwnWordsGroup,
         help=_ABOUT,
         epilog=_ENDS,
         no_args_is_help=True,
@@ -32,18 +35,18 @@ def build_app() -> typer.Typer:
     )
     app.callback()(_global_options)
     for panel, commands in {
-        "On one machine": (one_machine.demo, one_machine.up),
+        "On one machine": (with_log(one_machine.demo, quiet=True), with_log(one_machine.up, quiet=True)),
         "The parts": (
-            arrival.bridge,
-            arrival.gateway,
-            stream.worker,
-            stream.judge,
-            watching.export,
-            watching.live,
+            with_log(arrival.bridge),
+            with_log(arrival.gateway),
+            with_log(stream.worker),
+            with_log(stream.judge),
+            with_log(watching.export),
+            with_log(watching.live),
             stream.topics,
         ),
         "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare, fit_value.fit_value),
-        "Monitoring": (watching.annotate,),
+        "Monitoring": (with_log(watching.annotate),),
         "Reference": (reference.sources, reference.schema),
     }.items():
         for command in commands:

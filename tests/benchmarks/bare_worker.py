@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from springback.stream_processors.service.health import health_endpoint
-from springback.stream_processors.service.run import configure_logging
+from springback.stream_processors.service.log import configure_logging
 from springback.stream_processors.settings import WorkerSettings, load_settings
 from springback.stream_processors.topics import STEPS, topic_name
 from springback.stream_processors.worker.app import create_app

@@ -46,7 +46,7 @@ def tell_waits(*_: object) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGUSR1, tell_waits)
     shift_clock(Path(sys.argv[2]))  # before anything has taken the function for itself
-    from springback.stream_processors.service.run import configure_logging
+    from springback.stream_processors.service.log import configure_logging
     from springback.stream_processors.settings import load_settings
     from springback.stream_processors.worker.app import run_worker
 

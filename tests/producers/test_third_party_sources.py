@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from springback.deploy import cli
+from springback.deploy.commands import log_options
 from springback.producers import sources
 from springback.producers.emitter.publishers import MemoryPublisher
 from springback.producers.errors import MissingExtraError
@@ -16,7 +17,6 @@ from springback.producers.mapping.signal_mapping import parse_mapping
 from springback.producers.recordings.any_format import read_recordings
 from springback.producers.recordings.opening import magic_format
 from springback.producers.sources import SOURCES, BrokenSourceError, Source, UnknownSourceError, find_source
-from springback.stream_processors.service import run
 
 TOY = """
 from springback.producers.sources import Source
@@ -98,7 +98,7 @@ def test_every_kind_is_found_and_loaded(toys: Path) -> None:
 def test_a_bridge_runs_from_the_command_line(
     toys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run, "configure_logging", lambda: None)
+    monkeypatch.setattr(log_options, "configure_logging", lambda *_: None)
     install(toys, "toy_sources:BRIDGE")
     assert cli.main(["bridge", "sonar", "--record", str(toys / "out.jsonl"), "-o", "pings=3"]) == 0
     assert "pinged 3 times" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from springback.deploy.apache_kafka import ApacheKafka
 from springback.sinks.exporter import export_readings
 from springback.sinks.sink_runner import ReadingTopics
-from springback.stream_processors.service.run import RepetitionFilter
+from springback.stream_processors.service.log import RepetitionFilter
 from springback.stream_processors.topics import declare_topics
 
 Make = Callable[..., Any]

@@ -33,7 +33,7 @@ PROGRAM = (
     "import pathlib, sys\n"
     "from springback.stream_processors.worker.app import run_worker\n"
     "from springback.stream_processors.settings import load_settings\n"
-    "from springback.stream_processors.service.run import configure_logging\n"
+    "from springback.stream_processors.service.log import configure_logging\n"
     "configure_logging()\n"
     "run_worker(load_settings(), pathlib.Path(sys.argv[1]))\n"
 )

@@ -79,13 +79,11 @@ def bridge(
     Example: springback bridge mqtt --mapping fleet.toml --option host=10.0.0.2
     """
     from springback.producers.sources import find_source
-    from springback.stream_processors.service.run import configure_logging
 
     run = find_source(name, "bridge").load()
     chosen = read_mapping_option(mapping)
     _check_sources(chosen)
     options = parse_options(option or [])
-    configure_logging()
     publisher = _publisher(record, spool, broker, prefix, settings)
     try:
         with _stop_on_signal() as stop:
@@ -166,12 +164,11 @@ def gateway(
     from springback.producers.gateway.options import GatewayOptions, read_token
     from springback.producers.gateway.server import serve_gateway
     from springback.producers.serving import tls_context
-    from springback.stream_processors.service.run import configure_logging, run_until_signalled, write_ready_file
+    from springback.stream_processors.service.run import run_until_signalled, write_ready_file
 
     if tls_key is not None and tls_certificate is None:
         message = "--tls-key needs --tls-certificate"
         raise typer.BadParameter(message)
-    configure_logging()
     chosen = stream_settings(broker, prefix, settings)
     options = GatewayOptions(
         bootstrap=chosen.kafka.bootstrap,

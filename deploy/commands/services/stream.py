@@ -111,10 +111,8 @@ def worker(
 
     Example: springback worker --broker kafka-1:9092 --baseline clean.baseline
     """
-    from springback.stream_processors.service.run import configure_logging
     from springback.stream_processors.worker.app import run_worker
 
-    configure_logging()
     frozen = None if baseline is None else str(baseline)
     run_worker(stream_settings(broker, prefix, settings, frozen_baseline=frozen), ready_file)
 
@@ -141,9 +139,7 @@ def judge(
     Example: springback judge --endpoint http://127.0.0.1:11434/v1 --model qwen3:8b
     """
     from springback.stream_processors.judging.process import run_judge
-    from springback.stream_processors.service.run import configure_logging
 
-    configure_logging()
     given: dict[str, Any] = {
         key: value for key, value in {"base_url": endpoint, "model": model}.items() if value is not None
     }

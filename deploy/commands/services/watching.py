@@ -82,10 +82,9 @@ def export(
     from springback.sinks.fleet.series_bounds import SeriesBounds
     from springback.sinks.metrics_server import ServerAccess
     from springback.sinks.third_party import make_sinks
-    from springback.stream_processors.service.run import configure_logging, run_until_signalled
+    from springback.stream_processors.service.run import run_until_signalled
 
     check_tls_key(tls_cert, tls_key)
-    configure_logging()
     chosen = stream_settings(broker, prefix, settings)
     more_sinks = make_sinks(sink or (), sink_option or ())
     run_until_signalled(
@@ -137,10 +136,9 @@ def live(
     from springback.dashboards.live_page.live_server import TlsFiles, serve_live_page
     from springback.producers.serving import open_socket
     from springback.sinks.fleet.agent_state import StateTimes
-    from springback.stream_processors.service.run import configure_logging, run_until_signalled
+    from springback.stream_processors.service.run import run_until_signalled
 
     check_tls_key(tls_cert, tls_key)
-    configure_logging()
     chosen = stream_settings(broker, prefix, settings)
     password = read_password(host, password_file)
     listening = open_socket(host, port, what="live page")
@@ -181,9 +179,8 @@ def annotate(
     Example: springback annotate --url http://127.0.0.1:3000 --token-file grafana.token
     """
     from springback.sinks.grafana.annotations_sink import AnnotationBounds, annotate_readings
-    from springback.stream_processors.service.run import configure_logging, run_until_signalled
+    from springback.stream_processors.service.run import run_until_signalled
 
-    configure_logging()
     chosen = stream_settings(broker, prefix, settings)
     with grafana_connection(url, token_file, ca_file) as grafana:
         run_until_signalled(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from springback.deploy.cli import main
-from springback.stream_processors.service import run as run_module
+from springback.deploy.commands import log_options
 
 Live = Callable[..., "Ended"]
 DEADLINE_S = 60.0
@@ -25,7 +25,7 @@ class Ended(NamedTuple):
 @pytest.fixture
 def springback_live(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Live:
     """Runs `springback live`, which shall refuse to serve, in this process; the log stays the tests'."""
-    monkeypatch.setattr(run_module, "configure_logging", lambda: None)
+    monkeypatch.setattr(log_options, "configure_logging", lambda *_: None)
 
     def run(*options: str) -> Ended:
         return Ended(main(["live", *options]), capsys.readouterr().err)

@@ -98,7 +98,7 @@ def test_the_command_without_ros_is_bad_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "rclpy", None)
-    monkeypatch.setattr("springback.stream_processors.service.run.configure_logging", lambda: None)
+    monkeypatch.setattr("springback.deploy.commands.log_options.configure_logging", lambda *_: None)
     recording = str(tmp_path / "out.jsonl")
     assert cli.main(["bridge", "ros", "--mapping", "nav2", "-o", "version=2", "--record", recording]) == 2
     assert "rclpy cannot be imported by" in capsys.readouterr().err

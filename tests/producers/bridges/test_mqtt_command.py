@@ -118,7 +118,7 @@ def test_a_bridge_that_is_killed_in_the_midst_loses_no_frame(tmp_path: Path, emb
 def test_a_broker_that_refuses_is_told_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("springback.stream_processors.service.run.configure_logging", lambda: None)
+    monkeypatch.setattr("springback.deploy.commands.log_options.configure_logging", lambda *_: None)
     (tmp_path / "nobody").write_text("")
     with Mosquitto(tmp_path, "allow_anonymous false", f"password_file {tmp_path / 'nobody'}") as mosquitto:
         recording = str(tmp_path / "out.jsonl")

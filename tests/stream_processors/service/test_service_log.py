@@ -1,6 +1,12 @@
+import json
 import logging
+import sys
 
-from springback.stream_processors.service.run import LineFormatter, RepetitionFilter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from springback.stream_processors.service.log import JsonFormatter, LineFormatter, RepetitionFilter, log_fields
+from tests.examples import examples
 
 
 def record(message: str, *arguments: object, level: int = logging.ERROR, name: str = "aiokafka") -> logging.LogRecord:
@@ -30,3 +36,42 @@ def test_a_record_is_one_line_whatever_ids_it_holds() -> None:
     line = LineFormatter().format(record("rejected agent=%s", "a\nlevel=info forged\r\x1b[2J\x85\u2028b"))
     assert line.endswith("rejected agent=a | level=info forged\\x0d\\x1b[2J\\x85\\x2028b")
     assert len(line.splitlines()) == 1
+
+
+def test_the_json_form_has_everything_apart() -> None:
+    told = record("batch_failed stage=%s events=%d took_s=%.1f retry=yes", "learn", 7, 1.25, name="springback.stage")
+    told.created, told.msecs = 1_790_000_000.5, 500.0
+    told.place = "x"  # as `extra` gives it
+    assert json.loads(JsonFormatter().format(told)) == {
+        "time": "2026-09-21T14:13:20.500Z",
+        "level": "error",
+        "logger": "springback.stage",
+        "message": "batch_failed stage=learn events=7 took_s=1.2 retry=yes",
+        "fields": {"stage": "learn", "events": 7, "took_s": 1.25, "retry": "yes", "place": "x"},
+    }
+
+
+def test_the_json_form_has_the_traceback() -> None:
+    told = record("health_failed")
+    try:
+        int("of ours")
+    except ValueError:
+        told.exc_info = sys.exc_info()
+    found = json.loads(JsonFormatter().format(told))
+    assert found["fields"] == {}
+    assert found["traceback"].endswith("'of ours'")
+
+
+def test_a_sentence_has_fields_only_where_it_names_them() -> None:
+    assert log_fields(record("Waiting for topics: %s. 100 %% of partition=%d", "a, b", 3)) == {"partition": 3}
+    assert log_fields(record("at %(where)s", {"where": "here"})) == {"where": "here"}
+    assert log_fields(record("rate=%s", float("nan"))) == {"rate": "nan"}
+
+
+@settings(max_examples=examples(60))
+@given(st.text(), st.one_of(st.text(), st.floats(), st.integers(), st.none(), st.booleans()))
+def test_whatever_ids_it_holds_json_is_one_line_of_ascii(agent: str, value: object) -> None:
+    line = JsonFormatter().format(record("rejected agent=%s value=%s", agent, value))
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line)["fields"]["agent"] == agent
