@@ -139,6 +139,8 @@ def faults(
     if broker == "embedded":
         chosen = tuple(kind.name for kind in FAULT_KINDS if kind.name in chosen and not kind.broker)
     chosen_modes = [mode for mode in get_args(BaselineMode) if mode in _names(modes, get_args(BaselineMode), "--modes")]
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
     base = Path(tempfile.mkdtemp(prefix="springback-faults-", dir=folder))
     plans = [
         RunPlan(

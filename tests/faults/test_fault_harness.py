@@ -3,12 +3,14 @@
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.faults.__main__ import faults
+from tests.faults import __main__ as program
 from tests.faults.fault_kinds import FAULT_KINDS, KIND_NAMES, kinds_of
+from tests.faults.fault_run import RunPlan, RunReport
 from tests.faults.worker_process import shift_clock, write_offset
 from tests.house import ROOT
 from tests.program import run_program
@@ -34,8 +36,21 @@ def test_faults_lose_double_and_change_nothing(kafka_process: object, tmp_path: 
     "arguments", [["--kinds", "earthquake"], ["--modes", "melted"], ["--kinds", ""], ["--broker", "rabbit"]]
 )
 def test_a_choice_that_there_is_not_is_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_program(faults, "make faults", arguments) == 2
+    assert run_program(program.faults, "make faults", arguments) == 2
     assert arguments[1] in capsys.readouterr().err
+
+
+def test_the_folder_for_runs_is_made_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places: list[Path] = []
+
+    def note(plans: Sequence[RunPlan], *_: object) -> list[RunReport]:
+        places.extend(Path(plan.directory).parent for plan in plans)
+        assert all(place.is_dir() for place in places)
+        return []
+
+    monkeypatch.setattr(program, "_with_progress", note)
+    program.faults(folder=tmp_path / "new" / "deep")
+    assert {place.parent for place in places} == {tmp_path / "new" / "deep"}
 
 
 def test_kinds_have_names_of_their_own_and_are_found_by_them() -> None:
@@ -46,6 +61,7 @@ def test_kinds_have_names_of_their_own_and_are_found_by_them() -> None:
 def test_a_worker_that_is_asked_says_where_its_tasks_are() -> None:
     program = """
 import asyncio, os, signal
+from tests.faults.fault_run import RunPlan, RunReport
 from tests.faults.worker_process import tell_waits
 
 async def waits_for_nothing():
