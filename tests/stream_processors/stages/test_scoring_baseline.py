@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from springback.producers.contract.codec import encode_msgpack
 from springback.producers.contract.frame import StepFrame
 from springback.stream_processors.errors import StateFormatError
-from springback.stream_processors.exact.port import Output
+from springback.stream_processors.exact.context_log import digest_of
+from springback.stream_processors.exact.contexts import HeldContext
+from springback.stream_processors.exact.port import Output, StageEvent
 from springback.stream_processors.exact.stage import ExactStage
 from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.offline.switched_evaluation import PlacedFrame, evaluate_switched
@@ -260,6 +262,38 @@ def test_another_file_is_gone_over_to_where_nothing_has_been_sent_of_yet() -> No
     switches = baseline_switches(switches_in(tracking.broker), CONFIG.grid)[0]
     assert [one.from_offset for one in switches] == [0, 1, 2]
     assert tracking.references() == [{"navigation": 20}, {"navigation": 20}, {"navigation": 7}]
+
+
+def test_another_file_of_as_many_references_is_another_file() -> None:
+    first, second = learned("navigation"), learned("navigation")
+    second.families["navigation"].cycles = [3.0]
+    tracking = Tracking(Fleet(first, pinned=True))
+    tracking.track()
+    tracking.fleet.learned = second
+    tracking.fleet.version += 1
+    tracking.track()
+    [before, after] = baseline_switches(switches_in(tracking.broker), CONFIG.grid)[0]
+    assert before.baseline.families["navigation"].cycles != [3.0]
+    assert after.baseline.families["navigation"].cycles == [3.0]
+
+
+def test_partitions_that_score_by_different_baselines_are_scored_by_their_own() -> None:
+    def content_of(references: int, planning_s: float) -> bytes:
+        [family] = nominal_baseline(CONFIG, references=references, planning_s=planning_s).families.values()
+        return encode_scoring_family(family, CONFIG.grid)
+
+    contents = {digest_of(content): content for content in (content_of(20, 0.125), content_of(21, 8.0))}
+    near, far = (HeldContext({"navigation": digest}, contents.__getitem__) for digest in contents)
+    fleet = Fleet(learned("navigation", references=21))
+    scoring = ScoringBaseline(CONFIG, fleet, TrackSteps(CONFIG), 0.0)
+    # What has been learned is no tenth more than either has: both go on, by the one that is further.
+    assert scoring.renewed([near, far]).parts == scoring.renewed([far, near]).parts == far.parts
+    frame = encode_msgpack(frame_of(nominal_rows(0, 12, planning_s=8.0)))
+    event = StageEvent("steps", 0, 0, b"robot-7", frame, START_S)
+    scored = [scoring.apply([event], [TrackSteps(CONFIG).blank()], context) for context in (near, far, near)]
+    assert WINDOWS in {output.topic for output in scored[0]}
+    assert WINDOWS not in {output.topic for output in scored[1]}
+    assert scored[2] == scored[0]
 
 
 def test_a_file_is_scored_by_though_no_family_of_it_is_mature() -> None:
