@@ -39,3 +39,7 @@ class GrafanaRefusedError(SinkError):
 
 class GrafanaAddressError(SinkError, ValueError):
     """What was given is not the address of a Grafana."""
+
+
+class PagesBusyError(SinkError):
+    """More is asked of the metrics page than it gives at a time. The same may be asked again later."""

@@ -3,8 +3,8 @@
 `/-/healthy` answers 200 while the server runs, `/-/ready` 200 once the readings were read to their end, else 503 and
 why. Neither tells anything else, so probes need no password.
 
-The server has a thread and an event loop of its own, and computes a page on yet another thread: neither a slow page nor
-a long catch-up with the topics keeps anybody else waiting.
+The server has a thread and an event loop of its own, and computes pages on two more (see `shared_pages`): neither a
+slow page nor a long catch-up with the topics keeps anybody else waiting, and however many ask, no more threads come.
 """
 
 import asyncio
@@ -25,11 +25,16 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 from springback.producers.http_server import ConnectionLimits, HostTurns, http_server
 from springback.producers.serving import is_loopback, open_socket, server_url, tls_context
 from springback.sinks.basic_auth import BasicAuth
+from springback.sinks.errors import PagesBusyError
+from springback.sinks.shared_pages import SharedPages
 
 _GZIP_LEVEL = 2
 """A page of 2 MB in some 15 ms; the highest level takes ten times as long and saves a quarter."""
 
-_LIMITS = ConnectionLimits(most_connections=500, silence_s=30.0, request_s=60.0, most_request_bytes=64 * 1024)
+_LIMITS = ConnectionLimits(most_connections=500, silence_s=30.0, request_s=30.0, most_request_bytes=64 * 1024)
+_PIECE_BYTES = 64 * 1024
+"""So much of a page is handed to a connection at a time: a slow reader has no copy of the page of its own."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -92,6 +97,14 @@ def metrics_server(
         yield f"{address}/metrics"
 
 
+class _Wanted(NamedTuple):
+    """What is asked for: in which format, which metrics (all where none is named), and whether packed."""
+
+    accept: str
+    names: frozenset[str]
+    zipped: bool
+
+
 class _MetricsApp:
     """The server's answers."""
 
@@ -110,9 +123,14 @@ class _MetricsApp:
         # at a time, so that nobody else waits behind more than one guess.
         self._turns = HostTurns(most_waiting=4)
         self._checks = concurrent.futures.ThreadPoolExecutor(1, "springback-password")
+        # Apart, so that who asks for ever other parts cannot keep Prometheus from the whole.
+        self._pages = SharedPages(self._rendered, "springback-page")
+        self._parts = SharedPages(self._rendered, "springback-page-part")
 
     def close(self) -> None:
         self._checks.shutdown(cancel_futures=True)
+        self._pages.close()
+        self._parts.close()
 
     def build(self) -> web.Application:
         app = web.Application()
@@ -133,7 +151,7 @@ class _MetricsApp:
         why = self._why() if told else None
         return _say(503, f"springback exporter has not read all readings yet{f' ({why})' if why else ''}.")
 
-    async def _page(self, request: web.Request) -> web.Response:
+    async def _page(self, request: web.Request) -> web.StreamResponse:
         admitted = await self._admits(request.headers.get("Authorization"), request.remote)
         if admitted is None:
             return _say(429, "Too many look-ups of passwords are under way from your host.", {"Retry-After": "1"})
@@ -142,11 +160,23 @@ class _MetricsApp:
             return _say(401, "This page wants a user and a password.", challenge)
         if request.path != "/metrics":
             return _say(404, "Metrics are at /metrics.")
-        zipped = gzip_accepted(",".join(request.headers.getall("Accept-Encoding", [])))
-        accept, names = ",".join(request.headers.getall("Accept", [])), request.query.getall("name[]", [])
-        content_type, body = await asyncio.to_thread(self._rendered, accept, names, zipped)
-        headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
-        return web.Response(body=body, headers=headers | ({"Content-Encoding": "gzip"} if zipped else {}))
+        names = frozenset(request.query.getall("name[]", []))
+        accept, content_type = _format_of(",".join(request.headers.getall("Accept", [])))
+        wanted = _Wanted(accept, names, gzip_accepted(",".join(request.headers.getall("Accept-Encoding", []))))
+        try:
+            page = await (self._parts if names else self._pages).page(wanted)
+        except PagesBusyError as error:
+            return _say(503, f"{error} Ask again later.", {"Retry-After": "5"})
+        answer = web.StreamResponse(headers={"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"})
+        if wanted.zipped:
+            answer.headers["Content-Encoding"] = "gzip"
+        answer.content_length = len(page)
+        await answer.prepare(request)
+        if request.method != "HEAD":
+            pieces = memoryview(page)
+            for start in range(0, len(page), _PIECE_BYTES):
+                await answer.write(pieces[start : start + _PIECE_BYTES])
+        return answer
 
     async def _admits(self, header: str | None, host: str | None) -> bool | None:
         """Whether whoever asks may see the page; None where too many of the same host ask to be looked at."""
@@ -157,11 +187,20 @@ class _MetricsApp:
                 return None
             return await asyncio.get_running_loop().run_in_executor(self._checks, self._auth.admits, header)
 
-    def _rendered(self, accept: str, names: list[str], zipped: bool) -> tuple[str, bytes]:
-        encode, content_type = choose_encoder(accept)
-        registry = self._registry.restricted_registry(names) if names else self._registry
-        body = encode(registry)
-        return content_type, gzip.compress(body, _GZIP_LEVEL) if zipped else body
+    def _rendered(self, wanted: _Wanted) -> bytes:
+        encode, _ = choose_encoder(wanted.accept)
+        body = encode(self._registry.restricted_registry(wanted.names) if wanted.names else self._registry)
+        return gzip.compress(body, _GZIP_LEVEL) if wanted.zipped else body
+
+
+def _format_of(accept: str) -> tuple[str, str]:
+    """The least header that asks for the format that a header asks for, and the format's content type.
+
+    One format is one page, however Prometheus and browsers word what else they would take.
+    """
+    _, content_type = choose_encoder(accept)
+    least = content_type.replace("; charset=utf-8", "")
+    return (least, content_type) if choose_encoder(least)[1] == content_type else (accept, content_type)
 
 
 def _say(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:

@@ -252,3 +252,83 @@ def test_guessing_by_one_host_keeps_no_other_waiting(registry: CollectorRegistry
             assert answered("127.0.0.3", "s3cret") == b"200"
             assert not all(guess.done() for guess in guesses), "it has waited behind the guesses"
             assert {guess.result() for guess in guesses} == {b"401", b"429"}
+
+
+def springback_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("springback-")]
+
+
+class Gated:
+    """A page that is large, and computed once it may be."""
+
+    def __init__(self) -> None:
+        self.computed = 0
+        self.may_go_on = threading.Event()
+        self._text = "x" * 200
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        assert self.may_go_on.wait(120)
+        self.computed += 1
+        large = Metric("large", "Large.", "gauge")
+        for number in range(20_000):
+            large.add_sample("large", {"name": f"{self._text}{number}"}, 1)
+        yield large
+
+
+def test_a_flood_of_scrapes_shares_one_page_and_two_threads(registry: CollectorRegistry) -> None:
+    gated = Gated()
+    registry.register(gated)
+
+    def answered(number: int) -> int:
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", port, timeout=120, source_address=(f"127.0.0.{2 + number % 3}", 0)
+        )
+        with contextlib.closing(connection):
+            connection.request("GET", "/metrics", headers={"Accept-Encoding": "gzip"})
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+
+    with metrics_server(registry, "127.0.0.1", 0) as address, ThreadPoolExecutor(100) as scrapers:
+        port = int(address.partition("//")[2].partition("/")[0].rpartition(":")[2])
+        scrapes = [scrapers.submit(answered, number) for number in range(100)]
+        while "springback-page_0" not in springback_threads():
+            time.sleep(0.01)
+        assert sum(name.startswith("springback-page") for name in springback_threads()) == 1
+        gated.may_go_on.set()
+        statuses = [scrape.result() for scrape in scrapes]
+        # Ten seconds is as long as one waits: a machine that is busy may need longer for the page.
+        assert set(statuses) <= {200, 503}
+        assert gated.computed <= 3, "each of them had a page of its own"
+        assert sum(name.startswith("springback-page") for name in springback_threads()) == 1
+    assert springback_threads() == []
+
+
+def test_many_who_never_read_their_page_cost_little_and_hold_up_no_other_host(registry: CollectorRegistry) -> None:
+    gated = Gated()
+    gated.may_go_on.set()
+    registry.register(gated)
+    with metrics_server(registry, "127.0.0.1", 0) as address, contextlib.ExitStack() as slow:
+        port = int(address.partition("//")[2].partition("/")[0].rpartition(":")[2])
+        page = get(address)
+        assert len(page.body) > 4_000_000
+        before = resident_bytes()
+        for _ in range(40):
+            client = slow.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.bind(("127.0.0.2", 0))
+            client.settimeout(60)
+            client.connect(("127.0.0.1", port))
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
+        assert get(address).status == 200
+        # With a page each it would be 180 MB; the last few pages, and a piece for each, are far below that.
+        assert resident_bytes() - before < 60_000_000
+        assert sum(name.startswith("springback-page") for name in springback_threads()) == 1
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
