@@ -26,10 +26,12 @@ _FILES = (
     "alertmanager/alertmanager.yml",
 )
 _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):([0-9]{1,5})")
-_TARGETS = re.compile(r'\["[^"]+"\](?=  # (exporter|workers|Alertmanager)$)', re.MULTILINE)
+_TARGETS = re.compile(r'\[(?:"[^"]+")?\](?=  # (exporter|workers|judges|gateways|Alertmanager)$)', re.MULTILINE)
 _TIME = re.compile(
     r"^( *(?:- )?(?:for|keep_firing_for|[a-z]+_interval|group_wait): )([0-9]+)([smh])(?=\s*$)", re.MULTILINE
 )
+_LEAST_LOOK_MS = 1000
+"""Prometheus looks no more often than this, however hastened: a page of a large fleet takes that long."""
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
@@ -47,14 +49,18 @@ class AlertFiles(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         exporters: HOST:PORT of each exporter, as Prometheus reaches it.
         workers: HOST:PORT of each worker's health endpoint.
+        judges: HOST:PORT of each judge's health endpoint.
+        gateways: HOST:PORT of each gateway.
         alertmanagers: HOST:PORT of each Alertmanager.
         runbook: what the alerts' links begin with; the copied runbook where empty.
         hasten: what every `for`, `keep_firing_for`, interval and wait is divided by: above 1 for a drill or a test.
-            The expressions stay as they are.
+            The expressions stay as they are, and Prometheus scrapes and evaluates no more often than each second.
     """
 
     exporters: Sequence[str] = ("127.0.0.1:9464",)
     workers: Sequence[str] = ("127.0.0.1:9465",)
+    judges: Sequence[str] = ()
+    gateways: Sequence[str] = ()
     alertmanagers: Sequence[str] = ("127.0.0.1:9093",)
     runbook: str = ""
     hasten: float = 1.0
@@ -65,7 +71,7 @@ class AlertFiles(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             AlertFilesError: an address is not HOST:PORT, or the factor is not from 1 to 1000.
         """
-        for address in (*self.exporters, *self.workers, *self.alertmanagers):
+        for address in (*self.exporters, *self.workers, *self.judges, *self.gateways, *self.alertmanagers):
             found = _ADDRESS.fullmatch(address)
             if found is None or not 0 < int(found[2]) < 65_536:
                 message = f"{address!r} is not an address: expected HOST:PORT, such as 127.0.0.1:9464, without http://"
@@ -103,14 +109,21 @@ class AlertFiles(msgspec.Struct, frozen=True, kw_only=True):
         return list(texts)
 
     def _adapted(self, text: str, directory: Path) -> str:
-        targets = {"exporter": self.exporters, "workers": self.workers, "Alertmanager": self.alertmanagers}
+        targets = {
+            "exporter": self.exporters,
+            "workers": self.workers,
+            "judges": self.judges,
+            "gateways": self.gateways,
+            "Alertmanager": self.alertmanagers,
+        }
         text = _TARGETS.sub(lambda found: json.dumps(list(targets[found[1]])), text)
         text = text.replace(
             f"runbook_url: {RUNBOOK}", f"runbook_url: {self.runbook or (directory / 'runbook.md').as_uri()}"
         )
         if self.hasten == 1:
             return text
-        return _TIME.sub(lambda found: f"{found[1]}{self._hastened_ms(found[2], found[3])}ms", text)
+        return _TIME.sub(lambda found: f"{found[1]}{self._hastened_ms(*found.groups())}ms", text)
 
-    def _hastened_ms(self, number: str, unit: str) -> int:
-        return max(1, round(int(number) * _UNIT_MS[unit] / self.hasten))
+    def _hastened_ms(self, key: str, number: str, unit: str) -> int:
+        looks = key.strip() in ("scrape_interval:", "evaluation_interval:")
+        return max(_LEAST_LOOK_MS if looks else 1, round(int(number) * _UNIT_MS[unit] / self.hasten))

@@ -29,6 +29,16 @@ def export_(
             help="A worker's health endpoint (its setting health_port); can be repeated.",
         ),
     ] = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT", show_default="none", help="A judge's health endpoint (health_port); can be repeated."
+        ),
+    ] = None,
+    gateway: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", show_default="none", help="A gateway; can be repeated."),
+    ] = None,
     alertmanager: Annotated[
         list[str] | None,
         typer.Option(metavar="HOST:PORT", show_default="127.0.0.1:9093", help="Alertmanager; can be repeated."),
@@ -39,7 +49,7 @@ def export_(
     hasten: Annotated[
         float,
         typer.Option(
-            min=1, max=1000, help="For a drill: divide every `for`, interval and wait by this. Expressions stay."
+            min=1, max=1000, help="For a drill: divide every `for`, interval and wait by this (scrapes: down to 1 s)."
         ),
     ] = 1.0,
     force: Annotated[bool, typer.Option("--force", help="Replace files that say something else.")] = False,
@@ -48,13 +58,19 @@ def export_(
 
     Check them with promtool check config DIR/prometheus.yml and amtool check-config DIR/alertmanager.yml; the first
     comment in each says how the server is started. Who has a Prometheus already takes the three files of rules and
-    the two scrape jobs.
+    the scrape jobs.
 
     Example: springback alerts export monitoring --exporter robots-1:9464 --worker robots-1:9465 --worker robots-2:9465
     """
     from springback.deploy.alert_files import AlertFiles
 
-    given = {"exporters": exporter, "workers": worker, "alertmanagers": alertmanager}
+    given = {
+        "exporters": exporter,
+        "workers": worker,
+        "judges": judge,
+        "gateways": gateway,
+        "alertmanagers": alertmanager,
+    }
     files = AlertFiles(
         **{name: tuple(addresses) for name, addresses in given.items() if addresses}, runbook=runbook, hasten=hasten
     )

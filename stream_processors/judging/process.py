@@ -67,8 +67,9 @@ async def judge_steps(settings: WorkerSettings, stop: asyncio.Event, ready_file:
             JUDGE_METRICS,
             lambda: measure_judge(
                 counts,
-                ready=_ready(sessions),
+                ready=_ready(sessions, judge),
                 endpoint_down=judge.endpoint_down,
+                useless_calls=judge.useless_calls,
                 waiting_frames=sessions[0].waiting_frames if sessions else 0,
             ),
         )
@@ -123,7 +124,7 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _tell_ready(sessions: list[JudgeSession], address: str, ready_file: Path | None) -> None:
-    while not _ready(sessions):
+    while not _joined(sessions):
         await asyncio.sleep(_LOOK_INTERVAL_S)
     _log.info("ready health=%s", address)
     if ready_file is not None:
@@ -141,15 +142,22 @@ def _log_counts(judge: StepJudge, counts: JudgeCounts) -> None:
     _log.info("judge endpoint_down=%s %s", "yes" if judge.endpoint_down else "no", told)
 
 
-def _ready(sessions: list[JudgeSession]) -> bool:
+def _joined(sessions: list[JudgeSession]) -> bool:
     return bool(sessions) and sessions[0].joined
+
+
+def _ready(sessions: list[JudgeSession], judge: StepJudge) -> bool:
+    """One whose calls bring no scores is not ready, though frames go on; one that has asked nothing yet is."""
+    return _joined(sessions) and not judge.calls_are_useless
 
 
 def _report(sessions: list[JudgeSession], judge: StepJudge, counts: JudgeCounts, faults: FaultLog) -> dict[str, Any]:
     session = sessions[0] if sessions else None
     return {
-        "ready": _ready(sessions),
+        "ready": _ready(sessions, judge),
+        "joined": _joined(sessions),
         "endpoint_down": judge.endpoint_down,
+        "useless_calls": judge.useless_calls,
         "broker_fault": faults.text,
         **({} if session is None else session.report()),
         **counts.report(),
@@ -157,19 +165,21 @@ def _report(sessions: list[JudgeSession], judge: StepJudge, counts: JudgeCounts,
 
 
 def measure_judge(
-    counts: JudgeCounts, *, ready: bool, endpoint_down: bool, waiting_frames: int
+    counts: JudgeCounts, *, ready: bool, endpoint_down: bool, useless_calls: int, waiting_frames: int
 ) -> Iterator[Measurement]:
     """All that a judge measures of itself.
 
     Args:
         counts: the judge's counts since its start.
-        ready: whether it has joined its group.
+        ready: whether it has joined its group, and its calls bring scores as far as is known.
         endpoint_down: whether the endpoint counts as down.
+        useless_calls: calls in a row, up to the latest, that have brought no scores.
         waiting_frames: how many frames it holds.
     """
     events = counts.events
     yield Measurement(metrics.JUDGE_READY, ready)
     yield Measurement(metrics.JUDGE_ENDPOINT_DOWN, endpoint_down)
+    yield Measurement(metrics.JUDGE_USELESS_CALLS, useless_calls)
     yield Measurement(metrics.JUDGE_FRAMES, events["frames"])
     yield Measurement(metrics.JUDGE_JUDGED_FRAMES, events["judged_frames"])
     yield Measurement(metrics.JUDGE_UNJUDGEABLE_FRAMES, events["unreadable_frames"], ("unreadable",))

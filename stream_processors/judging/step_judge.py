@@ -39,6 +39,10 @@ class StepJudge:
         endpoint: the endpoint to ask.
         settings: the judge's settings.
         counts: counts calls and retries; the caller counts the steps.
+
+    Attributes:
+        useless_calls: calls in a row, up to the latest, that have brought no scores: the endpoint was away or refused,
+            or what it answered could not be read. Steps that were not asked about do not count.
     """
 
     def __init__(self, endpoint: Endpoint, settings: JudgeSettings, counts: JudgeCounts) -> None:
@@ -52,6 +56,12 @@ class StepJudge:
         self._breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_pause_s)
         self._backoff = Backoff(settings.backoff_s, spread=(0.5, 1.5))
         self._paused_until = 0.0
+        self.useless_calls = 0
+
+    @property
+    def calls_are_useless(self) -> bool:
+        """Whether so many calls in a row have brought no scores that the next ones are not expected to."""
+        return self.useless_calls >= self._settings.breaker_failures
 
     @property
     def endpoint_down(self) -> bool:
@@ -80,7 +90,7 @@ class StepJudge:
     async def _insist(self, data: bytes, count: int, latest_start: float) -> Scores:
         for attempt in range(self._settings.retries + 1):
             try:
-                return read_answer(await self._call(data, count, latest_start), count)
+                return self._read(await self._call(data, count, latest_start), count)
             except EndpointError as error:
                 wait_s = self._backoff.pause_s(attempt + 1, random.random())
                 wait_s = max(wait_s, self._paused_until - self._clock())
@@ -90,6 +100,22 @@ class StepJudge:
                 self._counts.add("retries")
                 await asyncio.sleep(wait_s)
         raise AssertionError  # the last attempt returns or raises
+
+    def _read(self, body: bytes, count: int) -> Scores:
+        try:
+            scores = read_answer(body, count)
+        except NoScoresError as error:
+            self._count_useless(error.cause)
+            raise
+        if self.calls_are_useless:
+            _log.info("judge_scores_again")
+        self.useless_calls = 0
+        return scores
+
+    def _count_useless(self, cause: Cause) -> None:
+        self.useless_calls += 1
+        if self.useless_calls == self._settings.breaker_failures:
+            _log.warning("judge_calls_are_useless in_a_row=%d cause=%s rubric=yes", self.useless_calls, cause)
 
     async def _call(self, data: bytes, count: int, latest_start: float) -> bytes:
         if self._breaker.blocks(self._clock()):
@@ -127,6 +153,7 @@ class StepJudge:
 
     def _note(self, error: EndpointError) -> None:
         now = self._clock()
+        self._count_useless(error.cause)
         if error.retry_after_s is not None:
             self._paused_until = now + min(error.retry_after_s, self._settings.longest_pause_s)
         if error.cause in ("failed", "timed_out"):

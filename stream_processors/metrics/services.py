@@ -251,7 +251,10 @@ JUDGE_READY = MetricSpec(
     name="springback_judge_ready",
     kind="gauge",
     unit="1",
-    help="1 while the judge has joined its consumer group, else 0: as /ready answers.",
+    help=(
+        "1 while the judge has joined its consumer group, and not all of its latest calls (judge.breaker_failures of "
+        "them) were useless, else 0: as /ready answers."
+    ),
     source="ours",
 )
 JUDGE_ENDPOINT_DOWN = MetricSpec(
@@ -259,6 +262,16 @@ JUDGE_ENDPOINT_DOWN = MetricSpec(
     kind="gauge",
     unit="1",
     help="1 while the language model's endpoint counts as down and is only probed, else 0. Frames go on unjudged.",
+    source="ours",
+)
+JUDGE_USELESS_CALLS = MetricSpec(
+    name="springback_judge_useless_calls",
+    kind="gauge",
+    unit="calls",
+    help=(
+        "Calls in a row, up to the latest, that brought no scores: no answer, a refusal, or an answer that could not "
+        "be read. 0 once one brings some."
+    ),
     source="ours",
 )
 JUDGE_FRAMES = MetricSpec(
@@ -316,6 +329,7 @@ JUDGE_WAITING_FRAMES = MetricSpec(
 JUDGE_METRICS: tuple[MetricSpec, ...] = (
     JUDGE_READY,
     JUDGE_ENDPOINT_DOWN,
+    JUDGE_USELESS_CALLS,
     JUDGE_FRAMES,
     JUDGE_JUDGED_FRAMES,
     JUDGE_UNJUDGEABLE_FRAMES,

@@ -35,12 +35,15 @@ def test_what_is_not_asked_for_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_the_command_puts_addresses_and_the_runbook_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--exporter", "a:1", "--worker", "b:2", "--worker", "[::1]:3", "--alertmanager", "c.example:4"]
+    options += ["--judge", "d:5", "--gateway", "e:6", "--gateway", "f:7"]
     assert cli.main(["alerts", "export", str(tmp_path), *options]) == 0
     assert capsys.readouterr().out.split() == [str(tmp_path / name) for name in NAMES]
     config = content(tmp_path / "prometheus.yml")
     assert {job["job_name"]: job["static_configs"] for job in config["scrape_configs"]} == {
         "springback-exporter": [{"targets": ["a:1"]}],
         "springback-worker": [{"targets": ["b:2", "[::1]:3"]}],
+        "springback-judge": [{"targets": ["d:5"]}],
+        "springback-gateway": [{"targets": ["e:6", "f:7"]}],
     }
     assert config["alerting"]["alertmanagers"] == [{"static_configs": [{"targets": ["c.example:4"]}]}]
     prefix = (tmp_path / "runbook.md").as_uri() + "#springback"
@@ -62,8 +65,8 @@ def test_hastening_divides_every_time_and_leaves_the_expressions(tmp_path: Path)
     assert (shipped[0]["for"], shipped[0]["keep_firing_for"]) == ("30s", "5m")
     assert (drill[0]["for"], drill[0]["keep_firing_for"]) == ("500ms", "5000ms")
     assert content(tmp_path / "drill" / "prometheus.yml")["global"] == {
-        "scrape_interval": "250ms",
-        "evaluation_interval": "250ms",
+        "scrape_interval": "1000ms",  # a quarter of a second would be a flood of scrapes
+        "evaluation_interval": "1000ms",
     }
     route = content(tmp_path / "drill" / "alertmanager.yml")["route"]
     assert (route["group_wait"], route["group_interval"], route["repeat_interval"]) == ("500ms", "5000ms", "720000ms")

@@ -31,9 +31,9 @@ class Computing:
         return f"{wanted} {len(self.computed)}".encode()
 
 
-def shared(computing: Computing, **times: float) -> "closing[SharedPages[str]]":
-    chosen = PageTimes()._replace(**times)
-    return closing(SharedPages(computing, "page-of-a-test", chosen, clock=lambda: computing.now_s))
+def shared(computing: Computing, wait_s: float = 60.0, most_under_way: int = 8) -> "closing[SharedPages[str]]":
+    times = PageTimes(wait_s=wait_s, most_under_way=most_under_way)
+    return closing(SharedPages(computing, "page-of-a-test", times, clock=lambda: computing.now_s))
 
 
 def threads_of_pages() -> int:
@@ -45,7 +45,7 @@ def test_hundreds_who_ask_at_once_share_one_page_and_one_thread() -> None:
     computing.may_go_on.clear()
 
     async def ask() -> list[bytes]:
-        with shared(computing, wait_s=60.0) as pages:
+        with shared(computing) as pages:
             asking = [asyncio.ensure_future(pages.page("all")) for _ in range(500)]
             await asyncio.sleep(0)
             assert threads_of_pages() == 1
@@ -84,7 +84,7 @@ def test_who_goes_takes_the_page_from_no_other() -> None:
     computing.may_go_on.clear()
 
     async def ask() -> bytes:
-        with shared(computing, wait_s=60.0) as pages:
+        with shared(computing) as pages:
             gone, stays = (asyncio.ensure_future(pages.page("all")) for _ in range(2))
             await asyncio.sleep(0)
             gone.cancel()
@@ -119,7 +119,7 @@ def test_too_many_different_pages_are_refused_and_those_under_way_are_not() -> N
     computing.may_go_on.clear()
 
     async def ask() -> list[bytes]:
-        with shared(computing, wait_s=60.0, most_under_way=3) as pages:
+        with shared(computing, most_under_way=3) as pages:
             asking = [asyncio.ensure_future(pages.page(name)) for name in "abc"]
             await asyncio.sleep(0)
             with pytest.raises(PagesBusyError, match="Too many different pages"):

@@ -8,7 +8,7 @@ from springback.producers.emitter.reports import NO_SPOOL
 from springback.producers.gateway.metrics import GatewayMetrics
 from springback.stream_processors.metrics.catalogue import METRIC_CATALOGUE
 from springback.stream_processors.metrics.glossary import glossary_table
-from springback.stream_processors.metrics.services import WORKER_METRICS
+from springback.stream_processors.metrics.services import JUDGE_METRICS, WORKER_METRICS
 from springback.stream_processors.metrics.spec import CLOSED_LABELS, MetricSpec
 from tests.deploy.monitoring import rule_reading
 from tests.deploy.monitoring.monitoring_tools import output_of
@@ -23,7 +23,7 @@ def gateway_series() -> set[str]:
     return {metric.name for metric in metrics.registry.collect()}
 
 
-SPECS = {spec.name: spec for spec in (*METRIC_CATALOGUE, *WORKER_METRICS)}
+SPECS = {spec.name: spec for spec in (*METRIC_CATALOGUE, *WORKER_METRICS, *JUDGE_METRICS)}
 RECORDED = {rule["record"] for rule in rules(RECORDING_RULES)}
 ALERTS = [pytest.param(rule, id=f"{rule['alert']}-{rule['labels']['severity']}") for rule in alerts()]
 EXPRESSIONS = [
@@ -31,6 +31,7 @@ EXPRESSIONS = [
     for rule in (*rules(RECORDING_RULES), *alerts())
 ]
 GATEWAY = gateway_series()
+JOBS = {f"springback-{service}" for service in ("exporter", "worker", "judge", "gateway")}
 ADDED_LABELS = {"job", "instance", "le"}  # by Prometheus
 ANY_LABEL = {label for spec in SPECS.values() for label in spec.labels} | ADDED_LABELS
 
@@ -47,7 +48,7 @@ def check_exported(selector: Selector) -> None:
     """Whether there is such a series."""
     metric, matchers = selector
     if metric == "up":
-        assert matchers["job"] in {"springback-exporter", "springback-worker"}
+        assert matchers["job"] in JOBS
         return
     if ":" in metric:
         assert metric in RECORDED

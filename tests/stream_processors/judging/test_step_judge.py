@@ -293,3 +293,34 @@ def test_the_request_says_what_the_settings_say() -> None:
     assert (plain["model"], plain["top_p"], "response_format" in plain) == ("stub", 0.5, False)
     assert run_jumping(body(answer_format="json_object"))["response_format"] == {"type": "json_object"}
     assert run_jumping(body())["response_format"]["json_schema"]["strict"]
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        Reply(401),
+        Reply(429),
+        Reply(500),
+        Reply(body=b"<html>"),
+        completion("I would give it 0.5."),
+        completion('{"scores": [{"judge": 1, "goal": 2, "rationality": 1, "efficiency": 1}]}'),
+    ],
+)
+def test_calls_that_all_bring_no_scores_are_useless_until_one_brings_some(useless: Reply) -> None:
+    async def scenario() -> None:
+        replies: list[Reply | None] = [*[useless] * 3, None]
+
+        async def answer(asked: Asked) -> Reply:
+            reply = replies.pop(0)
+            return await good(asked) if reply is None else reply
+
+        async with bench(answer, retries=0, breaker_failures=3, breaker_pause_s=5.0) as here:
+            assert not here.judge.calls_are_useless, "none was made"
+            for number in range(1, 4):
+                await cause_of(here, instruction=f"task {number}")
+                assert (here.judge.useless_calls, here.judge.calls_are_useless) == (number, number == 3)
+            await asyncio.sleep(10.0)  # the clock jumps: the endpoint is tried again
+            assert await cause_of(here, instruction="task 4") == "judged"
+            assert (here.judge.useless_calls, here.judge.calls_are_useless) == (0, False)
+
+    run_jumping(scenario())
