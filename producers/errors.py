@@ -24,6 +24,7 @@ EXTRA_OF_PACKAGE: Final = {
     "mode": "worker",
     "nicegui": "live",
     "niquests": "grafana",
+    "pandas": "frames",
     "prometheus_client": "sinks",
     "pyarrow": "recordings",
     "rich": "cli",

@@ -4,6 +4,7 @@ import csv
 import io
 import os
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import msgspec
 
 from springback.dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
 from springback.dashboards.evaluation_report.report_page import report_page
+from springback.stream_processors.offline.flat_tables import FLAT_TABLES, FlatTable
+from springback.stream_processors.offline.tables import EvaluationJson
 
 PAGE, NUMBERS = "report.html", "report.json"
 # A spreadsheet takes a cell that begins like this for a formula, and names come from whoever sends steps.
@@ -39,49 +42,31 @@ def json_text(numbers: ReportNumbers) -> str:
 
 def csv_texts(numbers: ReportNumbers) -> dict[str, str]:
     """The tables by the names of their files. An interval is three columns: the figure, `_low` and `_high`."""
-    evaluation = numbers.evaluation
-    windows = [
-        {"agent": episode.agent, "session": episode.session, "episode": episode.episode, **msgspec.to_builtins(window)}
-        for episode in evaluation.episodes
-        for window in episode.windows
-    ]
-    margins = [
-        {
-            "family": row.family,
-            "method": row.method,
-            "version": row.version,
-            "stress": "undeclared",
-            **msgspec.to_builtins(level),
-        }
-        for row in evaluation.resilience
-        for level in (*row.margins, row.undeclared)
-        if level is not None
-    ]
-    tables: dict[str, Sequence[Any]] = {
+    tables: dict[str, Sequence[msgspec.Struct]] = {
         "groups.csv": numbers.groups,
         "stresses.csv": numbers.stresses,
         "channels.csv": numbers.channels,
         "signatures.csv": numbers.signatures,
-        "resilience.csv": [_without(row, "margins", "undeclared") for row in evaluation.resilience],
-        "margins.csv": margins,
-        "episodes.csv": [_without(episode, "windows") for episode in evaluation.episodes],
-        "windows.csv": windows,
     }
-    return {name: _csv(rows) for name, rows in tables.items()}
+    return {
+        **{name: _csv([dict(_flat("", msgspec.to_builtins(row))) for row in rows]) for name, rows in tables.items()},
+        **{table.file: _flat_csv(table, numbers.evaluation) for table in FLAT_TABLES},
+    }
 
 
-def _without(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.to_builtins(row).items() if name not in fields}
+def _flat_csv(table: FlatTable, evaluation: EvaluationJson) -> str:
+    rows = list(table.rows(evaluation))
+    columns = [column.name for column in table.columns_of(rows)]
+    return _csv([{name: _cell(row.get(name)) for name in columns} for row in rows], columns)
 
 
-def _csv(rows: Sequence[Any]) -> str:
-    flat = [dict(_flat("", msgspec.to_builtins(row))) for row in rows]
-    columns = list(dict.fromkeys(column for row in flat for column in row))
+def _csv(rows: Sequence[dict[str, Any]], columns: Sequence[str] = ()) -> str:
+    columns = columns or list(dict.fromkeys(column for row in rows for column in row))
     written = io.StringIO()
     table = csv.DictWriter(written, columns, restval="", lineterminator="\n")
     if columns:
         table.writeheader()
-    table.writerows(flat)
+    table.writerows(rows)
     return written.getvalue()
 
 
@@ -90,10 +75,16 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for key, part in value.items():
             yield from _flat(name if key == "value" else f"{name}_{key}" if name else key, part)
-    elif isinstance(value, str) and value.startswith(_FORMULA):
-        yield name, f"'{value}"
     else:
-        yield name, value
+        yield name, _cell(value)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
 
 
 def _replace(path: Path, text: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -25,6 +26,7 @@ from springback.stream_processors.baseline_file import read_baseline
 from springback.stream_processors.errors import StreamError
 from springback.stream_processors.intake.step_table import ArrivedFrame, RejectedRow, StepTable
 from springback.stream_processors.intake.validation import EARLIEST_TIME_S, tabulate
+from springback.stream_processors.offline.flat_tables import EPISODES, FAMILIES, LEVELS, WINDOWS
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
 from springback.stream_processors.resilience.baseline.stage_baseline import (
@@ -50,6 +52,9 @@ from springback.stream_processors.resilience.tracking.batch import UnusedSteps
 from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 from springback.stream_processors.value_models import find_value_model
+
+if TYPE_CHECKING:
+    from pandas import DataFrame  # type: ignore[import-untyped]
 
 BATCH_FRAMES = 512
 LEARNING_PASSES = 3
@@ -149,6 +154,38 @@ class Evaluation:
     def json(self) -> bytes:
         """The document as JSON, indented."""
         return msgspec.json.format(msgspec.json.encode(self.document), indent=1)
+
+    def episodes_frame(self) -> "DataFrame":
+        """The episodes as a pandas data frame, one a row. `offline/columns.md` says what the columns hold.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return EPISODES.frame(self.document)
+
+    def windows_frame(self) -> "DataFrame":
+        """The closed rebound windows as a pandas data frame, with what is known of their episodes.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return WINDOWS.frame(self.document)
+
+    def families_frame(self) -> "DataFrame":
+        """What each family, method and version withstands, as a pandas data frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return FAMILIES.frame(self.document)
+
+    def levels_frame(self) -> "DataFrame":
+        """What each stress level of each family, method and version shows, as a pandas data frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return LEVELS.frame(self.document)
 
 
 def evaluate(

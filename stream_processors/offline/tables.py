@@ -110,7 +110,11 @@ def _row(group: _Group, episodes: list[EpisodeSummary], windows: list[WindowRead
 
 
 class WindowJson(msgspec.Struct, frozen=True, kw_only=True):
-    """One closed window. Steps are step numbers; costs and peak are dimensionless, lost cycles are cycles."""
+    """One closed window. Steps are step numbers; costs and peak are dimensionless, lost cycles are cycles.
+
+    `number` counts the windows of the episode from 0; times are seconds since 1970 (UTC). None where the file that
+    it was read from is older than they are.
+    """
 
     state: str
     cause: str
@@ -124,6 +128,11 @@ class WindowJson(msgspec.Struct, frozen=True, kw_only=True):
     cost_physical: float
     cost_debt: float
     provisional: bool = False
+    number: int | None = None
+    departure_time_s: float | None = None
+    reentry_time_s: float | None = None
+    length_steps: int | None = None
+    length_s: float | None = None
 
 
 class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +140,8 @@ class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
 
     `stability_loss` is l of equation 5, `contract_margin` the monitor m_i of equation 7: below 0, the episode broke its
     family's contract. Both, and `beta_step`, are null where they could not be found. `interruptions`, `gap`, `joined`,
-    `extended`, `provisional` and `bound_references` are those of `EpisodeSummary`.
+    `extended`, `provisional`, `bound_references` and all after them are those of `EpisodeSummary`; the last four are
+    None where the file that it was read from is older than they are.
     """
 
     agent: str
@@ -158,6 +168,11 @@ class EpisodeJson(msgspec.Struct, frozen=True, kw_only=True):
     extended: bool = False
     provisional: bool = False
     bound_references: int | None = None
+    attack: str = "none"
+    started_s: float | None = None
+    ended_s: float | None = None
+    final_progress: float | None = None
+    lost_cycles: float | None = None
 
 
 class LevelJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -351,6 +366,11 @@ def _episode(summary: EpisodeSummary, windows: list[WindowReading], contract_mar
         extended=summary.extended,
         provisional=summary.provisional,
         bound_references=summary.bound_references,
+        attack=traits.attack,
+        started_s=summary.started_s,
+        ended_s=summary.ended_s,
+        final_progress=summary.final_progress,
+        lost_cycles=summary.lost_cycles,
     )
 
 
@@ -368,4 +388,9 @@ def _window(window: WindowReading) -> WindowJson:
         cost_physical=window.costs.physical,
         cost_debt=window.costs.debt,
         provisional=window.provisional,
+        number=window.number,
+        departure_time_s=window.departure_time_s,
+        reentry_time_s=window.reentry_time_s,
+        length_steps=window.length_steps,
+        length_s=window.length_s,
     )
