@@ -1,4 +1,4 @@
-"""How many examples hypothesis makes: all in `make test`, a third of them in the inner loop."""
+"""How many examples hypothesis makes: all in `make test`, a fifth of them in the inner loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import settings
 
 ALL, INNER_LOOP = "all", "inner-loop"
 """The profiles; `pytest --hypothesis-profile=all` chooses the other than the inner loop's."""
-_SHARES = {ALL: 1.0, INNER_LOOP: 1 / 3}
+_SHARES = {ALL: 1.0, INNER_LOOP: 1 / 5}
 _MOST = 100
 
 
