@@ -67,6 +67,7 @@ class StepTable:
         frames: the batch.
         episodes: one per usable header of each frame, in frame order.
         episode: index into `episodes`.
+        frame_row: where the row stands in its own frame.
         step: step number.
         time_s: never NaN; the broker's time where the row's is absent or implausible.
         clocked: False where the broker's time stands in.
@@ -85,6 +86,7 @@ class StepTable:
     frames: list[ArrivedFrame]
     episodes: list[TableEpisode]
     episode: Integers
+    frame_row: Integers
     step: Integers
     time_s: Numbers
     clocked: Flags

@@ -93,6 +93,7 @@ def tabulate(frames: Sequence[ArrivedFrame], most_rejected: int | None = None) -
     index = index_episodes(frames, rejected)
     joined = join_columns([arrived.frame for arrived in frames], counts)
     frame_of = np.repeat(np.arange(len(frames)), counts)
+    frame_row = np.arange(len(frame_of)) - np.repeat(np.cumsum(counts) - counts, counts)
     episode = index.places(frame_of, joined.episode)
     suspect = joined.suspect | (episode == NO_EPISODE)
     unread = _unread_rows(frames, counts, rejected)
@@ -122,6 +123,7 @@ def tabulate(frames: Sequence[ArrivedFrame], most_rejected: int | None = None) -
         frames=list(frames),
         episodes=index.episodes,
         episode=episode,
+        frame_row=frame_row[order],
         step=step,
         time_s=time_s,
         clocked=clocked,

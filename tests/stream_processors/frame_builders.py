@@ -51,8 +51,8 @@ def frame_of_parts(parts: Sequence[Part], session: str = "boot", producer: str =
     rows = [{"episode": number, **row} for number, part in enumerate(parts) for row in part[1]]
     steps: dict[str, Any] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
-        if name == "mode":
-            steps[name] = TextColumn.of([row.get(name, "run") for row in rows])
+        if name in ("mode", "action", "feedback"):
+            steps[name] = TextColumn.of([row.get(name, "run" if name == "mode" else "") for row in rows])
         else:
             kind = np.int64 if name in {"episode", "step"} else np.float64
             steps[name] = np.array([row.get(name, ABSENT) for row in rows], dtype=kind)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from springback.producers.contract.frame import NavigationOutcome
-from springback.stream_processors.intake.step_table import StepTable
+from springback.producers.contract.frame import NavigationOutcome, TextColumn
+from springback.stream_processors.intake.step_table import ArrivedFrame, StepTable
 from springback.stream_processors.resilience.anchor import N_SIGNALS, AnchorGrid, Bools, Floats, Ints, cycle_times
 from springback.stream_processors.resilience.columns import one_back, run_begins
 from springback.stream_processors.resilience.readings import EpisodeKey, Outcome, UnusedReason
@@ -83,7 +83,9 @@ class Batch:
         mode_names: what the codes in `mode` stand for.
         grid: the bins of the anchors.
         starts, stops: the rows of each episode, by its position: an empty range where it has none (k,).
+        frames: the frames of the batch.
         episode: position of the row's episode in `episodes`.
+        frame, frame_row: which frame the row came in, and where it stands there.
         arrived_s: the broker's time of the row's frame.
         missing: steps that never came before this one.
         signals: the vector x; its cycle time is NaN where unknown (n, 8).
@@ -102,7 +104,10 @@ class Batch:
     grid: AnchorGrid
     starts: Ints
     stops: Ints
+    frames: list[ArrivedFrame]
     episode: Ints
+    frame: Ints
+    frame_row: Ints
     step: Ints
     time_s: Floats
     arrived_s: Floats
@@ -133,6 +138,11 @@ class Batch:
     def present(self) -> Ints:
         """The positions of the episodes that have rows, rising."""
         return np.flatnonzero(self.starts < self.stops)
+
+    def text(self, column: str, row: int) -> str:
+        """What a row's own frame says in a text column that is not joined; empty where it says nothing."""
+        found = self.frames[self.frame[row]].frame.steps.get(column)
+        return found.values[found.codes[self.frame_row[row]]] if isinstance(found, TextColumn) else ""
 
     def take(self, at: Ints) -> "Batch":
         """The same batch with the rows at these positions alone, which rise."""
@@ -199,7 +209,8 @@ def gather(
     )
     for position, column in enumerate(columns):
         signals[:, position] = column
-    frame_times_s = np.array([table.frames[entry.frame].broker_time_s for entry in table.episodes], dtype=np.float64)
+    frame = np.array([entry.frame for entry in table.episodes], dtype=np.int64)[table.episode[taken]]
+    frame_times_s = np.array([arrived.broker_time_s for arrived in table.frames], dtype=np.float64)
     number = {name: i for i, name in enumerate(dict.fromkeys(state.traits.family for state in states))}
     starts, stops = _ranges(places, len(episodes))
     return Batch(
@@ -213,10 +224,13 @@ def gather(
         grid=grid,
         starts=starts,
         stops=stops,
+        frames=table.frames,
         episode=places,
+        frame=frame,
+        frame_row=table.frame_row[taken],
         step=step,
         time_s=time_s,
-        arrived_s=frame_times_s[table.episode[taken]],
+        arrived_s=frame_times_s[frame],
         clocked=clocked,
         mode=table.mode[taken],
         missing=missing,

@@ -12,7 +12,12 @@ import msgspec
 
 from springback.producers.contract.frame import EpisodeHeader
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeTraits
-from springback.stream_processors.resilience.tracking.tracker_state import OpenEpisode, TrackedAgent, TrackerState
+from springback.stream_processors.resilience.tracking.tracker_state import (
+    KeptSteps,
+    OpenEpisode,
+    TrackedAgent,
+    TrackerState,
+)
 
 _AFTER_SHEDDING = 0.75
 """The share of `state_bytes` that a state is brought down to, so that it is not at the bound again at once."""
@@ -220,10 +225,11 @@ def forget_idle(state: TrackerState, before_s: float) -> list[TrackedAgent]:
 def fit(state: TrackerState, encode: Callable[[TrackerState], bytes], config: BoundsConfig) -> tuple[bytes, bool]:
     """The state as bytes, made smaller first where it is too large, and whether it was. Mutates the state.
 
-    What goes, until it is small enough: agents that have been idle for long; the memory of old episodes, whose copies
-    would be taken for new; what silence had closed and might have gone on; what open episodes would teach, the largest
-    first. Open episodes stay. When it happens depends on how frames came in batches, so that what a crash makes come
-    again may find a large state with another memory than the first time: sinks know outputs by their identity.
+    What goes, until it is small enough: agents that have been idle for long; the steps kept for the evidence of
+    windows, which then lacks them; the memory of old episodes, whose copies would be taken for new; what silence had
+    closed and might have gone on; what open episodes would teach, the largest first. Open episodes stay. When it
+    happens depends on how frames came in batches, so that what a crash makes come again may find a large state with
+    another memory than the first time: sinks know outputs by their identity.
 
     Args:
         state: one bucket.
@@ -252,6 +258,12 @@ def _sheddings(state: TrackerState, config: BoundsConfig) -> Iterator[Callable[[
         state.agents.update({agent.agent: agent for agent in news})
         return len(forgotten) - len(news)
 
+    def evidence(_: int) -> int:
+        held = [e for agent in state.agents.values() for e in agent.open.values() if e.kept.words]
+        for episode in held:
+            episode.kept = KeptSteps()
+        return len(held)
+
     def silent(_: int) -> int:
         held = [agent for agent in state.agents.values() if agent.silent]
         for agent in held:
@@ -270,6 +282,7 @@ def _sheddings(state: TrackerState, config: BoundsConfig) -> Iterator[Callable[[
         return len(learning)
 
     yield idle
+    yield evidence
     for most in _REMEMBERED:
         yield _remembering(state, most)
     yield silent

@@ -35,13 +35,16 @@ from springback.stream_processors.resilience.tracking.admission import admit_row
 from springback.stream_processors.resilience.tracking.batch import Batch, TouchedEpisode, UnusedSteps
 from springback.stream_processors.resilience.tracking.decision_rate import follow_rates
 from springback.stream_processors.resilience.tracking.episode_learning import contribution, learn
+from springback.stream_processors.resilience.tracking.evidence_rows import evidence_at_end, gather_evidence
 from springback.stream_processors.resilience.tracking.scoring import ScoredBatch, score
+from springback.stream_processors.resilience.tracking.step_trace import StepTrace
 from springback.stream_processors.resilience.tracking.tracker_state import (
     OpenEpisode,
     ScoredStep,
     TrackedAgent,
     TrackerState,
 )
+from springback.stream_processors.resilience.window_evidence import WindowEvidence
 
 
 @dataclass(slots=True)
@@ -70,13 +73,20 @@ class EpisodeTracker:
         self._model = model
         self._bounded = bounded
 
-    def track(self, table: StepTable, states: Sequence[TrackerState], baseline: MaterialisedBaseline) -> TrackerOutputs:
+    def track(
+        self,
+        table: StepTable,
+        states: Sequence[TrackerState],
+        baseline: MaterialisedBaseline,
+        trace: StepTrace | None = None,
+    ) -> TrackerOutputs:
         """Takes in a batch of frames.
 
         Args:
             table: the batch's rows, checked.
             states: the bucket state of each of the table's frames (one object where frames share a bucket); mutated.
             baseline: what to score by.
+            trace: filled with the steps of its episode; changes nothing else.
         """
         batch = admit_rows(table, list(states), self.config, baseline.grid, bounded=self._bounded)
         scored = score(batch, baseline, self.config, follow_rates(batch, baseline, self.config))
@@ -84,12 +94,15 @@ class EpisodeTracker:
             [episode_begun(e.state, e.begun_s) for e in batch.episodes if e.begun_s is not None],
             unused=batch.unused,
         )
-        events = self._walk(scored, baseline)
+        events = self._walk(scored, baseline, trace)
+        if trace is not None:
+            trace.take(batch, scored)
+        evidence = gather_evidence(scored, events)
         learn(batch, events, self.config)
         advance_stability(scored, baseline, self._model or AnchorValues(baseline), self.config.stability)
         _advance(batch, scored)
-        for episode, happened in zip(batch.episodes, events, strict=True):
-            _report_windows(episode.state, happened, outputs)
+        for episode, happened, gathered in zip(batch.episodes, events, evidence, strict=True):
+            _report_windows(episode.state, happened, gathered, outputs)
             if episode.outcome is not None:
                 index = baseline.families.get(episode.state.traits.family)
                 self._finish(episode, outputs, 0 if index is None else index.references)
@@ -126,7 +139,9 @@ class EpisodeTracker:
                 del state.agents[agent.agent]
         return outputs
 
-    def _walk(self, scored: ScoredBatch, baseline: MaterialisedBaseline) -> list[list[WindowEvent]]:
+    def _walk(
+        self, scored: ScoredBatch, baseline: MaterialisedBaseline, trace: StepTrace | None
+    ) -> list[list[WindowEvent]]:
         """Advances the detectors of every episode; the windows that opened and closed, episode by episode."""
         rows, config = scored.rows, self.config.window
         plain = scored.walk_rows(config)
@@ -144,6 +159,9 @@ class EpisodeTracker:
                 edges = sorted(
                     {start, stop, *gaps[np.searchsorted(gaps, start) : np.searchsorted(gaps, stop)].tolist()}
                 )
+            traced = trace if trace is not None and trace.key == state.key else None
+            if traced is not None:
+                edges = [*range(start, stop + 1)]
             for begin, end in itertools.pairwise(edges):
                 if scored.gap[begin]:
                     events[place] += break_off(state.detectors, begin)
@@ -152,6 +170,8 @@ class EpisodeTracker:
                 if state.learning is not None:
                     state.learning.sums.run(plain, begin, end)
                 events[place] += walk(state.detectors, plain, begin, end, bounds, config, provisional=provisional)
+                if traced is not None:
+                    traced.note(plain.step[begin], state.detectors, bounds)
         for place, episode in enumerate(rows.episodes):
             if episode.state.off_rate:
                 # What its first steps were judged by is no measure of them.
@@ -173,7 +193,8 @@ class EpisodeTracker:
             state.costs.add(window.tally)
             ending = window_state_at_end(outcome)
             figures = (window.cause, window.alarm_step, window.tally, window.provisional)
-            outputs.windows.append(window_reading(state, number, ending, *figures))
+            gathered = evidence_at_end(state, window.tally)
+            outputs.windows.append(window_reading(state, number, ending, *figures, gathered))
             state.detectors.window = None
         if outcome == "aborted":
             episode.agent.count(aborted_episodes=1)
@@ -249,12 +270,14 @@ def _note_last_scored(state: OpenEpisode, scored: ScoredBatch, at: int) -> None:
     )
 
 
-def _report_windows(episode: OpenEpisode, events: list[WindowEvent], outputs: TrackerOutputs) -> None:
-    for event in events:
+def _report_windows(
+    episode: OpenEpisode, events: list[WindowEvent], evidence: list[WindowEvidence | None], outputs: TrackerOutputs
+) -> None:
+    for event, gathered in zip(events, evidence, strict=True):
         number = episode.costs.windows
         state: WindowState = "censored" if event.censored else "recovered" if event.closed else "open"
         figures = (event.cause, event.alarm_step, event.tally, event.provisional)
-        outputs.windows.append(window_reading(episode, number, state, *figures))
+        outputs.windows.append(window_reading(episode, number, state, *figures, gathered))
         if event.closed:
             episode.costs.add(event.tally)
         else:
@@ -281,6 +304,7 @@ def window_reading(
     alarm_step: int,
     tally: Tally,
     provisional: bool,
+    evidence: WindowEvidence | None,
 ) -> WindowReading:
     """A window of the episode as its tally has it."""
     return WindowReading(
@@ -305,6 +329,7 @@ def window_reading(
         costs=tally.channel_costs(),
         provisional=provisional,
         revision=episode.revision,
+        evidence=evidence,
     )
 
 

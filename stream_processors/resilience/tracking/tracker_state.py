@@ -92,6 +92,20 @@ class ScoredStep(msgspec.Struct, frozen=True, array_like=True):
     propositions_before: float
 
 
+StepWords = tuple[str, str, str]
+"""The mode, the action and the feedback of a step."""
+
+
+class KeptSteps(msgspec.Struct, array_like=True):
+    """Scored steps of an open episode that the evidence of a window may need (see `evidence_rows`), 96 at most.
+
+    A row of `numbers` is 10 float64; `words` has the texts of each.
+    """
+
+    numbers: bytes = b""
+    words: list[StepWords] = msgspec.field(default_factory=list)
+
+
 class OpenEpisode(msgspec.Struct, kw_only=True):
     """An episode that has begun and not ended.
 
@@ -135,6 +149,7 @@ class OpenEpisode(msgspec.Struct, kw_only=True):
     costs: EpisodeCosts = msgspec.field(default_factory=EpisodeCosts)
     learning: LearningState | None = None
     stability: StabilityState = msgspec.field(default_factory=StabilityState)
+    kept: KeptSteps = msgspec.field(default_factory=KeptSteps)
 
     @property
     def unmoved(self) -> bool:
