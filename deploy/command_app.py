@@ -1,10 +1,10 @@
 """The typer application behind `springback`: every command under its name."""
 
-import importlib.metadata
 from typing import Annotated
 
 import typer
 
+from springback.deploy.cli import version_text
 from springback.deploy.commands import alerts, baseline, dashboards, reference
 from springback.deploy.commands.log_options import with_log
 from springback.deploy.commands.option_words import OwnWordsGroup
@@ -60,11 +60,7 @@ def build_app() -> typer.Typer:
 def _print_version(wanted: bool) -> None:
     if not wanted:
         return
-    try:
-        version = importlib.metadata.version("springback")
-    except importlib.metadata.PackageNotFoundError:
-        version = "(not installed: run from its source folder)"
-    typer.echo(f"springback {version}")
+    typer.echo(version_text())
     raise typer.Exit
 
 

@@ -6,7 +6,6 @@ Temporary files go with it, or with the next start if it was killed; logs stay (
 
 import asyncio
 import contextlib
-import importlib.util
 import os
 import signal
 import sys
@@ -22,13 +21,12 @@ from springback.deploy.brokers import Broker, open_broker
 from springback.deploy.child_process import ChildProcess
 from springback.deploy.errors import ChildFailedError
 from springback.deploy.run_directory import log_directory, run_directory
+from springback.producers.install_hints import missing_of, told_missing
 from springback.stream_processors.settings import ENVIRONMENT_PREFIX, WorkerSettings
 from springback.stream_processors.topics import declare_topics_for
 
 _READY_TIMEOUT_S = 150.0  # above the time after which a worker that cannot recover ends by itself
 _STOP_GRACE_S = 15.0
-
-_NO_LIVE_PAGE = "the live page is not installed; pip install 'springback[live]' brings it"
 
 # -P: a folder `springback` in the directory that the user happens to be in is not ours.
 SPRINGBACK = (sys.executable, "-P", "-m", "springback")
@@ -216,9 +214,9 @@ def _ended_by_signals() -> Iterator[None]:
 
 def live_page_installed() -> bool:
     """Whether what the live page needs is installed."""
-    return importlib.util.find_spec("nicegui") is not None
+    return not missing_of(["live"])
 
 
 def live_page_line(stack: LocalStack) -> str:
     """Where the live page is, or why there is none, as a line to print."""
-    return f"Live:    {stack.live_url or _NO_LIVE_PAGE}"
+    return f"Live:    {stack.live_url or told_missing('the live page', ['live'])}"

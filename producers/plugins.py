@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, Final, NamedTuple
 
+from springback.producers.install_hints import OURS
+
 NO_DISTRIBUTION: Final = "an unknown distribution"
-OURS: Final = "springback"
-"""The distribution that brings what is registered without an entry point."""
 
 
 class Plugin(NamedTuple):

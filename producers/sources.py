@@ -25,10 +25,11 @@ from importlib.metadata import EntryPoint
 from typing import Any, Final, Literal, NamedTuple, Optional, get_args
 
 from springback.producers.emitter.publishers import FramePublisher
-from springback.producers.errors import MissingExtraError, ProducerError
+from springback.producers.errors import ProducerError
 from springback.producers.habitat.world import HABITAT_LAB_BY_PIP, HABITAT_SIM_BY_CONDA
+from springback.producers.install_hints import OURS, MissingExtraError, install_command
 from springback.producers.mapping.signal_mapping import SignalMapping
-from springback.producers.plugins import OURS, Plugin, PluginFault, load_plugins
+from springback.producers.plugins import Plugin, PluginFault, load_plugins
 
 SOURCE_GROUP: Final = "springback.sources"
 """The group of the entry points of third parties."""
@@ -94,7 +95,7 @@ class Source(NamedTuple):
     @property
     def how_to_install(self) -> str:
         """The command that brings what it needs; empty where nothing is needed."""
-        return self.install or (f'pip install "{self.distribution}[{self.extra}]"' if self.extra else "")
+        return self.install or (install_command([self.extra], self.distribution) if self.extra else "")
 
     def load(self) -> Any:
         """Its class or function.

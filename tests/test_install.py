@@ -158,6 +158,17 @@ def test_the_sdist_makes_the_same_wheel(archives: dict[str, Path], wheel_of_sdis
     assert [name for name in ours.namelist() if ours.read(name) != again.read(name)] == []
 
 
+@pytest.mark.parametrize("installed", ["wheel"], indirect=True)
+def test_the_hint_how_to_install_more_can_be_followed(installed: Installation, archives: dict[str, Path]) -> None:
+    hint = installed.python(
+        "-c", "from springback.producers.install_hints import install_command; print(install_command(['ulog', 'mqtt']))"
+    )
+    assert f"{archives['wheel']}[ulog,mqtt]" in hint
+    folder = installed.folder
+    said = run(["bash", "-euc", f"{hint.strip()} --dry-run --no-index --no-deps --ignore-installed"], folder)
+    assert "Would install springback" in said
+
+
 def test_nothing_comes_from_the_checkout(installed: Installation) -> None:
     said = installed.python("-c", "import springback.deploy.cli as cli; print(cli.__file__)")
     assert Path(said.strip()).is_relative_to(installed.site_packages)

@@ -40,7 +40,7 @@ for name in sys.argv[1:]:
 
 IMPORT_ALL = """
 import importlib
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 for name in sys.argv[2:]:
     try:
         importlib.import_module(name)

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from springback.producers.environments.signal_hooks import SignalHooks
     from springback.producers.environments.vector_wrapper import VectorWrapper
     from springback.producers.environments.wrapper import Wrapper
-    from springback.producers.errors import FrameRefusedError, MissingExtraError, ProducerError
+    from springback.producers.errors import FrameRefusedError, ProducerError
     from springback.producers.habitat.metrics import HabitatReading
     from springback.producers.habitat.sight import instrumented
     from springback.producers.habitat.watch import watch
+    from springback.producers.install_hints import MissingExtraError
     from springback.producers.mapping.live import MappedEmitters, MappedSteps
     from springback.producers.mapping.signal_mapping import TimedMessage, load_mapping
     from springback.producers.perturbations.habitat import disturbed
@@ -112,10 +113,11 @@ _HOMES = {
     "producers.environments.signal_hooks": ("SignalHooks",),
     "producers.environments.vector_wrapper": ("VectorWrapper",),
     "producers.environments.wrapper": ("Wrapper",),
-    "producers.errors": ("FrameRefusedError", "MissingExtraError", "ProducerError"),
+    "producers.errors": ("FrameRefusedError", "ProducerError"),
     "producers.habitat.metrics": ("HabitatReading",),
     "producers.habitat.sight": ("instrumented",),
     "producers.habitat.watch": ("watch",),
+    "producers.install_hints": ("MissingExtraError",),
     "producers.mapping.live": ("MappedEmitters", "MappedSteps"),
     "producers.mapping.signal_mapping": ("TimedMessage", "load_mapping"),
     "producers.perturbations.habitat": ("disturbed",),
@@ -169,7 +171,7 @@ def _load(name: str) -> object:
         try:
             found = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
         except ModuleNotFoundError as error:
-            from springback.producers.errors import EXTRA_OF_PACKAGE, MissingExtraError
+            from springback.producers.install_hints import EXTRA_OF_PACKAGE, MissingExtraError
 
             extra = EXTRA_OF_PACKAGE.get((error.name or "").partition(".")[0])
             if extra is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 
 # pygame, which minigrid imports, would print an advertisement to stdout.
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")

@@ -22,7 +22,8 @@ from typing import Any, Final
 from springback.producers.backoff import Backoff
 from springback.producers.bridges.settings import BridgeOptionError, MqttSettings
 from springback.producers.broker_fault import ADDRESS, AUTHENTICATION, TLS, UNANSWERED, BrokerFault, FaultLog
-from springback.producers.errors import MissingExtraError, ProducerError
+from springback.producers.errors import ProducerError
+from springback.producers.install_hints import MissingExtraError
 from springback.producers.secret_files import warn_of_readers
 
 try:

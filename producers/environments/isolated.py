@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 from springback.producers.environments.signal_hooks import ABORT_REASON, ABORTED
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 
 try:
     import gymnasium

@@ -11,7 +11,7 @@ from typing import Any
 
 from springback.producers.environments.vector_signals import SAME_STEP
 from springback.producers.environments.wrapper import advice_for, slots_of
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 
 try:
     import gymnasium

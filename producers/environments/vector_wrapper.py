@@ -50,7 +50,7 @@ from springback.producers.environments.vector_signals import (
     told_successes,
     with_finals,
 )
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 
 try:
     import gymnasium.vector

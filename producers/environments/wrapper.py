@@ -31,7 +31,8 @@ from springback.producers.environments.signal_hooks import (
     check_signal_names,
     plain_value,
 )
-from springback.producers.errors import MissingExtraError, SignalError
+from springback.producers.errors import SignalError
+from springback.producers.install_hints import MissingExtraError
 
 try:
     import gymnasium

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 
 try:
     import aiohttp as aiohttp

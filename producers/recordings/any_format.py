@@ -28,6 +28,7 @@ from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame, e
 from springback.producers.contract.frame import StepFrame
 from springback.producers.emitter.reports import Report, ReportedStep, build_frame
 from springback.producers.errors import MappingError
+from springback.producers.install_hints import OURS, MissingExtraError, missing_of
 from springback.producers.mapping.assembler import NOTED, EpisodeAssembler, MappedReport, SessionClosed
 from springback.producers.mapping.signal_mapping import SignalMapping
 from springback.producers.mapping.unread_topics import unread_topics
@@ -50,7 +51,7 @@ from springback.producers.recordings.step_frames import (
     read_frames,
     recording_lines,
 )
-from springback.producers.sources import MAGIC_BYTES, find_source
+from springback.producers.sources import MAGIC_BYTES, find_source, sources_of
 
 ReadingProgress = Callable[[str, Optional[float]], None]
 """Called while a recording is read: what it is called, and how much of it is read, from 0 to 1, or None if unknown."""
@@ -87,6 +88,11 @@ def read_recordings(
         MappingError: a recording needs a mapping, or its format is unknown.
         MissingExtraError: a package that a format needs is not installed.
     """
+    paths = list(paths)
+    missing = extras_of_recordings(paths) if mapping is not None else []
+    if missing:
+        package = missing_of(missing)[0]
+        raise MissingExtraError(extra=",".join(missing), cause=ImportError(name=package))
     for pieces in pieces_of_recordings(map(Path, paths)):
         mapped = _MappedRecording(progress)
         for path in by_time(pieces, partial(_begins_s, mapping)):
@@ -197,6 +203,34 @@ def check_without_mapping(path: Path) -> None:
             kind = magic_format(file.read(MAGIC_BYTES))
         if kind is not None:
             _checked(kind, str(path), None, "")
+
+
+def extras_of_recordings(paths: Iterable[str | Path]) -> list[str]:
+    """The extras of springback that reading these recordings needs and that are not installed, in their order.
+
+    Args:
+        paths: files and folders; what is none, or cannot be opened, needs nothing.
+    """
+    extras: dict[str, None] = {}
+    for path in map(Path, paths):
+        try:
+            kind = _kind(path)
+        except OSError:
+            continue
+        source = sources_of("recording").get(kind or "")
+        if source is not None and source.extra is not None and source.distribution == OURS and source.missing:
+            extras[source.extra] = None
+    return list(extras)
+
+
+def _kind(path: Path) -> str | None:
+    """The format that a folder or a file's first bytes, unpacked, are of; None where it is not known or native."""
+    if path.is_dir():
+        return folder_format(path)
+    if not path.is_file():
+        return None
+    with ExitStack() as stack:
+        return file_format(_start(_stream(path, stack)[1]))
 
 
 def _opened(

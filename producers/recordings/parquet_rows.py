@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import OpenRecording
 from springback.producers.recordings.rows import row_message

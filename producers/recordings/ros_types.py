@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 
 try:
     from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore

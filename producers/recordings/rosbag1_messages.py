@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Final, NamedTuple
 
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import LARGEST_PART, OpenRecording
 from springback.producers.recordings.ros_types import RecordedTopic, ros1_decoder

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 from springback.producers.mapping.signal_mapping import TimedMessage
 from springback.producers.recordings.opening import OpenRecording
 

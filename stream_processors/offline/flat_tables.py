@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 from springback.stream_processors.offline.tables import EpisodeJson, EvaluationJson, ResilienceJson
 
 if TYPE_CHECKING:

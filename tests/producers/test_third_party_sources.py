@@ -12,7 +12,7 @@ from springback.deploy import cli
 from springback.deploy.commands import log_options
 from springback.producers import sources
 from springback.producers.emitter.publishers import MemoryPublisher
-from springback.producers.errors import MissingExtraError
+from springback.producers.install_hints import MissingExtraError
 from springback.producers.mapping.signal_mapping import parse_mapping
 from springback.producers.recordings.any_format import read_recordings
 from springback.producers.recordings.opening import magic_format
@@ -158,7 +158,7 @@ def test_an_error_of_the_package_is_told_as_such(toys: Path) -> None:
         find_source("faulty", "recording").load()
     assert find_source("toygym", "wrapper").missing == ("not_there",)
     (toys / "toy_needing.py").write_text("import not_there.at_all\n")
-    with pytest.raises(MissingExtraError, match=r'pip install "acme-toys\[gym\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install 'acme-toys\[gym\]'$"):
         find_source("toygym", "wrapper").load()
 
 
@@ -166,7 +166,7 @@ def test_a_source_whose_package_is_missing_names_its_extra(toys: Path) -> None:
     (toys / "toy_needing.py").write_text("import not_there.at_all\n")
     source = Source("toy", "recording", "toy_needing:read_messages", "toys", "not_there", "a toy")
     assert source.missing == ("not_there",)
-    with pytest.raises(MissingExtraError, match=r'pip install "springback\[toys\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[toys\]'"):
         source.load()
     with pytest.raises(ModuleNotFoundError, match="not_there"):  # a fault of its own is no missing extra
         source._replace(needs="something_else").load()
