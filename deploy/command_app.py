@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from springback.deploy.cli import version_text
-from springback.deploy.commands import alerts, baseline, dashboards, reference
+from springback.deploy.commands import alerts, baseline, dashboards, dead_letters, reference
 from springback.deploy.commands.log_options import with_log
 from springback.deploy.commands.option_words import OwnWordsGroup
 from springback.deploy.commands.recordings import compare, evaluate, fit_value, record, replay
@@ -51,6 +51,7 @@ def build_app() -> typer.Typer:
     }.items():
         for command in commands:
             app.command(rich_help_panel=panel)(command)
+    app.add_typer(dead_letters.app, rich_help_panel="The parts")
     app.add_typer(baseline.app, rich_help_panel="Recordings")
     app.add_typer(alerts.app, rich_help_panel="Monitoring")
     app.add_typer(dashboards.app, rich_help_panel="Monitoring")

@@ -26,6 +26,7 @@ from springback.sinks.fleet.memory import fingerprint
 from springback.sinks.log_places import LogPlaces, LogReach, first_offsets
 from springback.sinks.sink import DeadLetter, ReadingBack, RunnerObserver, Sink, TimedSink
 from springback.stream_processors import topics
+from springback.stream_processors.dead_letters.letters import SENT_AGAIN
 from springback.stream_processors.resilience.readings import Reading, decode_reading
 from springback.stream_processors.service.run import write_ready_file
 
@@ -315,6 +316,8 @@ class SinkRunner:
 
     async def _write(self, record: ConsumerRecord) -> None:
         if record.topic == self._topics.dead_letters:
+            if any(name == SENT_AGAIN for name, _ in record.headers):
+                return  # no letter, but a note that one was sent again
             letter = _dead_letter(record)
             for sink in self._sinks:
                 await self._insist(sink, partial(sink.write_dead_letter, letter))

@@ -25,6 +25,7 @@ PARTS: Final[Mapping[str, str]] = {
     "live": "`live`",
     "annotate": "`annotate`",
     "baseline": "`baseline export`, `baseline import`",
+    "dead-letters": "`dead-letters`",
 }
 """The parts that have rights of their own, and the commands that each stands for."""
 
@@ -89,6 +90,10 @@ def rights_of(part: str, settings: WorkerSettings) -> tuple[Right, ...]:
         "live": [*reading, *lag],
         "annotate": _at(settings, "Read", _READINGS),
         "baseline": [*_at(settings, "Read", [topics.BASELINES]), *_at(settings, "Write", [topics.CONTRIBUTIONS])],
+        "dead-letters": [
+            *_at(settings, "Read", [topics.DEAD_LETTER, source, topics.STATUS, topics.SUMMARIES]),
+            *_at(settings, "Write", [topics.DEAD_LETTER, source]),
+        ],
     }
     return tuple(found[part])
 

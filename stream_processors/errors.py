@@ -50,6 +50,10 @@ class BaselineImportError(StreamError):
     """A baseline's file cannot be read, or no worker took the baseline up in time."""
 
 
+class DeadLetterError(StreamError, ValueError):
+    """A dead letter that was asked for is not there, or cannot be sent again; the message says why."""
+
+
 class StateFullError(StreamError):
     """A state would be larger than its changelog takes; the event that makes it so is refused."""
 

@@ -42,6 +42,9 @@ GROUPS = (
     ("dashboards", "build"),
     ("dashboards", "publish"),
     ("baseline", "export"),
+    ("dead-letters", "list"),
+    ("dead-letters", "show"),
+    ("dead-letters", "resend"),
     ("baseline", "import"),
 )
 
