@@ -1,7 +1,8 @@
-# Everything that a fresh machine needs is set up on the way: .venv with all extras, for the real Kafka Java and
-# Maven, and for the tests Prometheus, Alertmanager, Chromium, ROS 1 and mosquitto.
+# Everything that a fresh machine needs is set up on the way: .venv, with what the demo needs or all extras, for the
+# real Kafka Java and Maven, and for the tests Prometheus, Alertmanager, Chromium, ROS 1 and mosquitto.
 #
 #   make demo                        the whole pipeline on this machine, with BabyAI agents as the source
+#   make demo ARGS=--no-keep         the same, but it ends by itself instead of leaving its page open on a terminal
 #   make demo SOURCE=habitat         the same with recorded Habitat episodes
 #   make demo SOURCE=habitat-live    the same with an agent that walks in habitat-sim now, where that is installed
 #   make demo BROKER=kafka           the same on a real Apache Kafka (or BROKER=HOST:PORT for one that runs already)
@@ -24,6 +25,7 @@ JOBS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.springback-installed
+INSTALLED_FOR_DEMO := $(VENV)/.springback-demo-installed
 
 # The first Python on the path that is new enough.
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11; do \
@@ -44,18 +46,20 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv demo test test-oldest check dist bench fuzz faults soak clean java java-if-possible monitoring-if-possible sources-if-possible
 
 help:
-	@sed -n '4,16s/^# *//p' Makefile
+	@sed -n '4,17s/^# *//p' Makefile
 
 venv: $(INSTALLED)
 
+# All of it is enough for the demo, too.
 $(INSTALLED): pyproject.toml
-	@test -n '$(PYTHON)' || { echo 'springback needs Python 3.11 or newer; the python3 here is '"$$(python3 --version 2>&1)"'.' \
-		'Install a newer one, or name it: make PYTHON=/path/to/python3.12' >&2; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || { echo 'Could not make $(VENV). On Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]'
+	@deploy/set_up_venv.sh '$(PYTHON)' '$(VENV)' all,dev
+	@touch $@ $(INSTALLED_FOR_DEMO)
+
+$(INSTALLED_FOR_DEMO): pyproject.toml
+	@deploy/set_up_venv.sh '$(PYTHON)' '$(VENV)' demo
 	@touch $@
 
-demo: $(INSTALLED) $(if $(filter kafka,$(BROKER)),java)
+demo: $(INSTALLED_FOR_DEMO) $(if $(filter kafka,$(BROKER)),java)
 	$(BIN)/springback demo --broker '$(BROKER)' --source '$(SOURCE)' $(ARGS)
 
 test: $(INSTALLED) java-if-possible monitoring-if-possible sources-if-possible

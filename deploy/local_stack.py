@@ -16,6 +16,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 import msgspec
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from springback.deploy.brokers import Broker, open_broker
 from springback.deploy.child_process import ChildProcess
@@ -23,10 +24,12 @@ from springback.deploy.errors import ChildFailedError
 from springback.deploy.run_directory import log_directory, run_directory
 from springback.producers.install_hints import missing_of, told_missing
 from springback.stream_processors.settings import ENVIRONMENT_PREFIX, WorkerSettings
-from springback.stream_processors.topics import declare_topics_for
+from springback.stream_processors.topics import STEPS, declare_topics_for, topic_name
+from springback.stream_processors.worker.baselines import plain_consumer, started
 
 _READY_TIMEOUT_S = 150.0  # above the time after which a worker that cannot recover ends by itself
 _STOP_GRACE_S = 15.0
+_LOOK_TIMEOUT_S = 5.0
 
 # -P: a folder `springback` in the directory that the user happens to be in is not ours.
 SPRINGBACK = (sys.executable, "-P", "-m", "springback")
@@ -72,6 +75,11 @@ class LocalStack:
         self._ready: dict[str, dict[str, str]] = {}
 
     @property
+    def settings(self) -> WorkerSettings:
+        """What all parts run with."""
+        return self._settings
+
+    @property
     def broker_address(self) -> str:
         """HOST:PORT of the broker."""
         return self._settings.kafka.bootstrap
@@ -107,6 +115,18 @@ class LocalStack:
             self._broker.check()
         for name in self._names:
             self._child(name).check()
+
+    def no_steps_yet(self) -> bool:
+        """Whether the topic of steps is empty; False where that cannot be seen, as without the right to read it."""
+        return asyncio.run(self._no_steps_yet())
+
+    async def _no_steps_yet(self) -> bool:
+        consumer = plain_consumer(self._settings.kafka, topic_name(STEPS, self._settings.prefix))
+        try:
+            async with asyncio.timeout(_LOOK_TIMEOUT_S), started(consumer):
+                return not any((await consumer.end_offsets(consumer.assignment())).values())
+        except (KafkaError, TimeoutError):
+            return False
 
     def restart_worker(self) -> None:
         """Stops the worker in good order if it still runs, starts another one and waits until it is ready."""

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from springback.stream_processors.metrics.figure_words import (
     NOT_TESTED_ABOVE,
+    UNDECLARED,
     aborted_sentences,
     beta_sentences,
     capacity_sentence,
@@ -26,6 +27,7 @@ from springback.stream_processors.metrics.glossary import meaning
 
 if TYPE_CHECKING:
     from springback.stream_processors.offline.tables import FamilyRow, ResilienceJson
+    from springback.stream_processors.resilience.readings import WindowReading
 
 _STATES = ("recovered", "unrecovered", "censored")
 _CAUSES = ("effort", "delay", "effort+delay")
@@ -96,6 +98,17 @@ def _resilience_sentences(row: "ResilienceJson") -> list[str]:
     told += aborted_sentences(row.censored, row.episodes)
     told += learning_sentences(row.bound_references, row.bound_references_needed, row.provisional)
     return told + beta_sentences(row)
+
+
+def window_sentence(window: "WindowReading") -> str:
+    """What a closed window cost, whose it was and where in its episode, in a line."""
+    stress = window.traits.stress
+    level = f"stress {UNDECLARED}" if stress is None else f"λ {stress_text(stress)}"
+    return (
+        f"recovery cost {_figure(window.recovery_cost)} in {window.length_steps} steps from step "
+        f"{window.departure_step} on ({window.cause}, {window.state}): agent {shown_name(window.key.agent)}, episode "
+        f"{shown_name(window.key.episode)}, family {shown_name(window.traits.family)}, {level}"
+    )
 
 
 def _family_block(family: str, method: str, rows: list["FamilyRow"]) -> Table:

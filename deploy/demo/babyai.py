@@ -92,7 +92,7 @@ def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: 
     needed = demo.settings.resilience.baseline.learning_references
     tasks = {family: task_sequence(family, seed) for family in TASK_FAMILIES}
     sessions = {agent.emitter.session for agent in agents}
-    bar = demo.progress.add_task("Learning", total=len(TASK_FAMILIES) * needed, detail="references behind the bounds")
+    part = demo.part("Learning", len(TASK_FAMILIES) * needed, "references behind the bounds")
     started: Counter[str] = Counter()
 
     def behind() -> Counter[str]:
@@ -109,7 +109,7 @@ def _learn(demo: DemoRun, agents: list[DemoAgent], seed: int, steps_per_second: 
 
     def show() -> None:
         have = behind()
-        demo.progress.update(bar, completed=sum(min(needed, have[family]) for family in TASK_FAMILIES))
+        part.update(sum(min(needed, have[family]) for family in TASK_FAMILIES))
 
     _play(demo, agents, next_episode, show, steps_per_second)
     show()
@@ -121,7 +121,7 @@ def _rise(demo: DemoRun, agents: list[DemoAgent], plan: Iterable[PlannedEpisode]
     for planned in plan:
         next(players[planned.task.family]).queue.append(planned)
     total = sum(len(agent.queue) for agent in agents)
-    bar = demo.progress.add_task("Stress", total=total, detail="λ 0.0")
+    part = demo.part("Stress", total, "λ 0.0")
 
     def next_episode(agent: DemoAgent) -> PlannedEpisode | None:
         return agent.queue.popleft() if agent.queue else None
@@ -131,7 +131,7 @@ def _rise(demo: DemoRun, agents: list[DemoAgent], plan: Iterable[PlannedEpisode]
 
     def show() -> None:
         stress = max((agent.queue[0].stress for agent in agents if agent.queue), default=STRESSES[-1])
-        demo.progress.update(bar, completed=arrived(), detail=f"λ {stress:.1f}")
+        part.update(arrived(), f"λ {stress:.1f}")
 
     _play(demo, agents, next_episode, show, steps_per_second)
     demo.wait_for(arrived, total, "episodes")

@@ -43,7 +43,7 @@ def _replay(
     recorded = sorted(frames(), key=_time_s)  # one house after the other in the file, side by side here
     recorded_s = _time_s(recorded[-1]) - _time_s(recorded[0])
     ends = sum(len(r.frame.ends) for r in recorded)
-    bar = demo.progress.add_task(name, total=ends, detail=detail)
+    part = demo.part(name, ends, detail)
     sessions: set[str] = set()
 
     def arrived() -> int:
@@ -53,7 +53,7 @@ def _replay(
         sessions.update(summary.sessions.values())
         if summary.frames % 20 == 0:
             demo.check()
-            demo.progress.update(bar, completed=arrived())
+            part.update(arrived())
 
     publisher = demo.step_publisher()
     try:
@@ -61,7 +61,7 @@ def _replay(
     finally:
         publisher.close()
     demo.wait_for(arrived, ends, "episodes")
-    demo.progress.update(bar, completed=arrived())
+    part.update(arrived())
     return sessions
 
 

@@ -81,7 +81,7 @@ def _learn(player: _Player, seed: int) -> None:
     """Clean episodes until enough references stand behind the family's alarm bounds."""
     demo = player.demo
     needed = demo.settings.resilience.baseline.learning_references
-    bar = demo.progress.add_task("Learning", total=needed, detail="references behind the bounds")
+    part = demo.part("Learning", needed, "references behind the bounds")
 
     def behind() -> int:
         return max((s.bound_references or 0 for s in demo.summaries({player.emitter.session})), default=0)
@@ -89,7 +89,7 @@ def _learn(player: _Player, seed: int) -> None:
     for played, run in enumerate(plan_runs(player.plan, MOST_LEARNING_EPISODES, [0.0], seed)):
         player.play(run)
         demo.wait_for(player.ended, played + 1 - _LATEST_KNOWN, "episodes")
-        demo.progress.update(bar, completed=min(needed, behind()))
+        part.update(min(needed, behind()))
         if behind() >= needed:
             return
     raise demo.still_learning(FAMILY)
@@ -98,9 +98,9 @@ def _learn(player: _Player, seed: int) -> None:
 def _rise(player: _Player, runs: Iterable[HouseRun]) -> None:
     """The tasks at one stress after the other."""
     planned = list(runs)
-    bar = player.demo.progress.add_task("Stress", total=len(planned), detail="λ 0.0")
+    part = player.demo.part("Stress", len(planned), "λ 0.0")
     for run in planned:
         player.play(run)
-        player.demo.progress.update(bar, completed=player.ended(), detail=f"λ {run.stress:.1f}")
+        part.update(player.ended(), f"λ {run.stress:.1f}")
     player.demo.wait_for(player.ended, len(planned), "episodes")
-    player.demo.progress.update(bar, completed=player.ended())
+    part.update(player.ended())

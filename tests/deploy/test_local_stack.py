@@ -16,6 +16,8 @@ from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 from springback.deploy.broker_process import cluster_id
 from springback.deploy.errors import ChildFailedError, DeployError
 from springback.deploy.local_stack import LocalStack, live_page_installed, live_page_line
+from springback.producers.emitter.kafka_publisher import KafkaPublisher
+from springback.producers.emitter.step_emitter import StepEmitter
 from springback.stream_processors.settings import WorkerSettings
 from tests.deploy.process_checks import becomes_true, exists
 
@@ -194,6 +196,11 @@ def test_the_signals_are_handled_as_before_after_the_block(
 def test_a_broker_of_somebody_else_is_used_and_left_alone(embedded_broker: str, program: list[str]) -> None:
     with LocalStack(embedded_broker, WorkerSettings(prefix="test-local-stack."), program=program) as stack:
         assert stack.broker_address == embedded_broker
+        assert stack.no_steps_yet()
+        publisher = KafkaPublisher(embedded_broker, "test-local-stack.steps")
+        with StepEmitter(publisher, producer="robot-7") as emitter:
+            emitter.begin_episode(episode="1", family="tried").step(progress=0.5)
+        assert not stack.no_steps_yet()
     assert cluster_id(embedded_broker) is not None
 
 

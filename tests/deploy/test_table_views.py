@@ -5,13 +5,13 @@ import pytest
 from rich.console import Console, RenderableType
 
 from springback.deploy.comparison_view import comparison_view
-from springback.deploy.table_views import family_table_view, resilience_table_view
+from springback.deploy.table_views import family_table_view, resilience_table_view, window_sentence
 from springback.stream_processors.offline.comparison import ScoredVersion, compare_versions
 from springback.stream_processors.offline.comparison_contract import VersionContract
 from springback.stream_processors.offline.tables import FamilyRow, evaluation_json
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
-from springback.stream_processors.resilience.readings import FamilyReading
-from tests.reading_builders import failed_level, family_reading
+from springback.stream_processors.resilience.readings import EpisodeTraits, FamilyReading
+from tests.reading_builders import failed_level, family_reading, window_reading
 from tests.stream_processors.offline.version_episodes import summary_of
 
 
@@ -109,6 +109,16 @@ def test_what_stands_behind_a_family_is_told_below_the_table() -> None:
     assert "β 3.50 over 17 pairs says nothing: within run-to-run noise" in text
     assert "7 unpaired: 4 no twin, 3 other version." in text
     assert "Learning: 12 of 20 references; its windows are provisional. Provisional, and in no margin: 7" in text
+
+
+def test_a_window_is_told_in_a_line_without_what_would_steer_the_terminal() -> None:
+    disturbed = EpisodeTraits(family="navigation", task="kitchen", stress=0.8)
+    assert window_sentence(window_reading("robot\x1b[31m7", episode="12", traits=disturbed)) == (
+        "recovery cost 1.50 in 8 steps from step 4 on (effort, recovered): agent robot\N{REPLACEMENT CHARACTER}[31m7, "
+        "episode 12, family navigation, λ 0.8"
+    )
+    undeclared = EpisodeTraits(family="navigation", task="kitchen", stress=None)
+    assert window_sentence(window_reading(traits=undeclared)).endswith("family navigation, stress undeclared")
 
 
 def test_a_row_of_undeclared_stress_is_not_one_of_0() -> None:

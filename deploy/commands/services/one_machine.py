@@ -1,7 +1,10 @@
 """`springback demo` and `springback up`: the whole pipeline on this machine."""
 
+import shlex
+import sys
 import time
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,7 +18,12 @@ from springback.deploy.commands.shared_options import (
     stream_settings,
 )
 
+if TYPE_CHECKING:
+    from springback.deploy.local_stack import LocalStack
+
 _CHECK_INTERVAL_S = 1.0
+_TRIED_AT = "60"
+"""Recorded seconds per second: the recording that comes with springback then takes two and a half minutes."""
 
 
 def demo(
@@ -35,12 +43,20 @@ def demo(
     metrics_port: MetricsPortOption = 0,
     live_port: LivePortOption = 0,
     settings: SettingsOption = None,
+    keep: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep/--no-keep",
+            help="Leave the live page and the metrics open at the end, until Ctrl-C. They stay if this is a terminal.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run everything on this machine: broker, worker, exporter, live page, and agents that are disturbed.
 
     Clean episodes come first, until there is a baseline, then rising stress. Meanwhile the live page and the metrics
-    can be looked at; at the end there is a table of what recovering has cost. It ends by itself; nothing is left
-    running, also after Ctrl-C.
+    can be looked at; at the end there is a table of what recovering has cost. On a terminal the page then stays open
+    until Ctrl-C; elsewhere, and with --no-keep, the demo ends by itself. Nothing is left running.
 
     Example: springback demo --source habitat --broker kafka
     """
@@ -58,6 +74,7 @@ def demo(
         metrics_port=metrics_port,
         live_port=live_port,
         settings=stream_settings(None, None, settings),
+        keep=sys.stdout.isatty() if keep is None else keep,
     )
 
 
@@ -84,11 +101,13 @@ def up(
     chosen = stream_settings(None, prefix, settings, frozen_baseline=frozen)
     if baseline is not None:
         read_baseline_option(baseline, chosen.resilience, "--baseline")  # before a broker is started in vain
-    typer.echo("Starting the broker, a worker, the exporter and the live page ...")
+    typer.echo("Starting the broker, a worker, the exporter and the live page (about 10 s) ...")
     page = live_port if live_page_installed() else None
     with LocalStack(broker, chosen, metrics_port=metrics_port, live_port=page) as stack:
         typer.echo(f"{live_page_line(stack)}\nKafka:   {stack.broker_address}")
         typer.echo(f"Metrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")
+        if stack.no_steps_yet():
+            typer.echo(f"No steps have come yet. To try it, in another terminal:\n  {_try(stack, settings)}")
         typer.echo("Ctrl-C stops all of it.")
         try:
             while True:
@@ -96,3 +115,18 @@ def up(
                 time.sleep(_CHECK_INTERVAL_S)
         except KeyboardInterrupt:
             typer.echo("Stopping ...")
+
+
+def _try(stack: "LocalStack", settings: Path | None) -> str:
+    """A command that sends the recording that comes with springback to a stack, as it can be typed elsewhere."""
+    from springback.producers.recordings import habitat_twins
+
+    program = Path(sys.executable).with_name("springback")  # the other terminal may have another environment
+    command = [str(program)] if program.is_file() else [sys.executable, "-P", "-m", "springback"]
+    command += ["replay", "--speed", _TRIED_AT, "--broker", stack.broker_address]
+    if stack.settings.prefix:
+        command += ["--prefix", stack.settings.prefix]
+    if settings is not None:
+        command += ["--settings", str(settings.absolute())]
+    with habitat_twins() as file:
+        return shlex.join([*command, str(file)])

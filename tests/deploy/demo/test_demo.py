@@ -2,10 +2,13 @@
 
 import io
 import re
+import signal
+import subprocess
 import sys
 import threading
 import urllib.request
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -15,7 +18,11 @@ from springback.deploy.demo.run import DemoSource, run_demo
 from springback.producers.habitat.world import MissingHabitatError
 from springback.producers.habitat_testbed.house_play import STRESSES
 from springback.stream_processors.offline.tables import FamilyRow
+from tests.deploy.process_checks import becomes_true
+from tests.house import ROOT
 from tests.producers.habitat_testbed.fake_house_sim import fake_house_sim
+
+DEADLINE_S = 200.0
 
 
 class MetricsWatcher(threading.Thread):
@@ -98,6 +105,10 @@ def test_stress_costs_the_simulated_agents_recovery_and_the_metrics_show_it_live
     assert len(watcher.steps_seen) > 10  # a counter that rises
     assert watcher.agents_in_rebound
     assert "transportation · babyai-bot" in printed
+    assert re.search(r"^Learning 0/80 references behind the bounds \(0 s\)$", printed, re.M)
+    assert re.search(r"^Stress (\d+)/\1 λ 0\.8", printed, re.M)
+    assert re.search(r"^The dearest rebound window: recovery cost \d+\.\d\d in \d+ steps .* λ 0\.\d$", printed, re.M)
+    assert "The agents move now, for about " in printed
 
 
 @pytest.mark.broker
@@ -122,6 +133,30 @@ def test_an_agent_that_walks_in_habitat_sim_now_learns_and_then_meets_every_stre
     assert mean_cost(rows[0.0]) < sum(mean_cost(rows[stress]) for stress in (0.6, 0.8, 1.0)) / 3
     assert watcher.windows_opened
     assert "navigation · greedy-geodesic" in printed
+
+
+@pytest.mark.broker
+def test_what_a_demo_has_shown_stays_until_ctrl_c(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "springback", "demo", "--keep", "--source", "habitat", "--pace", "2000"]
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(command, cwd=ROOT / ".src", stdout=log, stderr=subprocess.STDOUT) as demo,
+    ):
+        try:
+            said = (tmp_path / "log").read_text
+            assert becomes_true(lambda: "until Ctrl-C" in said() or demo.poll() is not None, DEADLINE_S), said()
+            printed = re.search(
+                r"^The dearest rebound window: .*\n(http://127\.0\.0\.1:\d+/episode/\S+)$", said(), re.M
+            )
+            assert printed, said()
+            link = printed[1]
+            assert re.search(r"/episode/\w+/\w+\?window=\d+$", link)
+            with urllib.request.urlopen(link, timeout=DEADLINE_S) as page:
+                assert page.status == 200
+            demo.send_signal(signal.SIGINT)
+            assert demo.wait(DEADLINE_S) == 0
+        finally:
+            demo.kill()
 
 
 def test_without_habitat_sim_no_broker_is_started_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,4 +162,6 @@ def test_the_reference_of_columns_is_what_the_tables_say() -> None:
 def test_without_pandas_it_says_what_to_install() -> None:
     done = run_with((*BASE, *OF_THE_COMMAND_LINE), ASK)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == ('pandas is not installed; this part needs it: pip install "springback[frames]"')
+    told = json.loads(done.stdout)
+    assert told.startswith("pandas is not installed; this part needs it: ")
+    assert "[frames]'" in told
