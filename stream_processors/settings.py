@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from springback.producers.setting_words import setting_fault
 from springback.stream_processors.errors import SettingsError
 from springback.stream_processors.judging.settings import JudgeSettings, check_range
 from springback.stream_processors.resilience.config import ResilienceConfig
@@ -121,13 +122,18 @@ def load_settings(
     merged: dict[str, Any] = {}
     if file is not None:
         merged = _from_file(file)
-    for path, text in _from_environment(os.environ if environment is None else environment):
+    variables: dict[tuple[str, ...], str] = {}
+    for name, path, text in _from_environment(os.environ if environment is None else environment):
+        variables[tuple(path)] = name
         _put(merged, path, text)
     _merge(merged, overrides or {})
     try:
         return msgspec.convert(merged, WorkerSettings, strict=False)
     except msgspec.ValidationError as error:
-        message = f"Settings: {error}. Given: {_without_secrets(merged)}."
+        fault = setting_fault(WorkerSettings, merged, secret=_MAY_BE_SECRET)
+        if fault is None:
+            raise
+        message = f"Settings: {fault}{_origin_of(fault.path, file, variables, overrides or {})}."
         raise SettingsError(message) from error
 
 
@@ -150,11 +156,11 @@ def _from_file(file: Path) -> dict[str, Any]:
     return found
 
 
-def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[list[str], str]]:
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, list[str], str]]:
     for name, text in sorted(environment.items()):
         path = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
         if name.startswith(ENVIRONMENT_PREFIX) and path[0] in WorkerSettings.__struct_fields__:
-            yield path, text
+            yield name, path, text
 
 
 def _put(table: dict[str, Any], path: list[str], value: Any) -> None:
@@ -177,8 +183,19 @@ def _merge(table: dict[str, Any], over: Mapping[str, Any]) -> None:
             table[key] = value
 
 
-def _without_secrets(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _without_secrets(value) if isinstance(value, Mapping) else "…" if _MAY_BE_SECRET.search(key) else value
-        for key, value in table.items()
-    }
+def _origin_of(
+    path: tuple[str, ...], file: Path | None, variables: Mapping[tuple[str, ...], str], overrides: Mapping[str, Any]
+) -> str:
+    """Where a setting comes from, in brackets; nothing for one of the command line, and for what nobody gave."""
+    key = tuple(part.partition("[")[0] for part in path)
+    over: Any = overrides
+    for part in key:
+        over = over.get(part) if isinstance(over, Mapping) else None
+    if over is not None and key:
+        return ""
+    names = [name for place, name in variables.items() if key and key[: len(place)] == place]
+    if not names:  # a table that checks its keys against one another
+        names = [name for place, name in variables.items() if place[: len(key)] == key]
+    if names:
+        return f" ({', '.join(names)})"
+    return "" if file is None else f" (in {file})"

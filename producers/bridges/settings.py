@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, Optional, TypeVar
 
@@ -10,8 +11,10 @@ import msgspec
 from springback.producers.errors import ProducerError
 from springback.producers.mapping.signal_mapping import SignalMapping
 from springback.producers.secret_files import read_secret
+from springback.producers.setting_words import setting_fault
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
+_MAY_BE_SECRET = re.compile("password")
 
 
 class BridgeOptionError(ProducerError, ValueError):
@@ -118,5 +121,5 @@ def bridge_settings(
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        message = f"a setting of the bridge {name}: {error}"
+        message = f"a setting of the bridge {name}: {setting_fault(kind, given, secret=_MAY_BE_SECRET) or error}"
         raise BridgeOptionError(message) from error

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from springback.producers.setting_words import setting_fault
 from springback.stream_processors.errors import StreamError
 
 CONTRACT_SCHEMA_VERSION = 1
@@ -189,7 +190,8 @@ def load_contract(data: bytes, source: str) -> VersionContract:
     try:
         contract = msgspec.convert(found, VersionContract)
     except msgspec.ValidationError as error:
-        message = f"{source}: {error}. Allowances are those of: {', '.join(METRICS)}."
+        fault = setting_fault(VersionContract, found, strict=True) or error
+        message = f"{source}: {fault}. Allowances are those of: {', '.join(METRICS)}."
         raise ContractError(message) from error
     if not contract.checks:
         message = f"{source} checks nothing: expected a table [allowances] with some of: {', '.join(METRICS)}."

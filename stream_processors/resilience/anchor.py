@@ -54,7 +54,7 @@ def cycle_times(given: Floats, time_s: Floats, time_before: Floats, comparable: 
     return np.where(np.isnan(given), derived, given), elapsed < 0
 
 
-class AnchorGrid(msgspec.Struct, frozen=True):
+class AnchorGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How finely progress and residual proposition load are told apart (ours).
 
     With ten bins of progress, 0.55 lies in the sixth, number 5, and 1.0 still in the last. With half of the

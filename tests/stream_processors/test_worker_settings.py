@@ -1,7 +1,11 @@
 """Settings: defaults, under a file, under the environment, under the command line; errors say what is wrong where."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_type_hints
 
+import msgspec
 import pytest
 
 from springback.stream_processors.errors import SettingsError
@@ -25,20 +29,90 @@ def test_variables_of_other_parts_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
-        ({"SPRINGBACK_PARTITIONS": "many"}, r"Expected `int`, got `str` - at `\$.partitions`.*many"),
+        ({"SPRINGBACK_PARTITIONS": "many"}, r"partitions is 'many', expected a whole number \(SPRINGBACK_PARTITIONS\)"),
         ({"SPRINGBACK_PARTITIONS": "0"}, "partitions is 0, expected a finite number of at least 1"),
-        ({"SPRINGBACK_KAFKA__SECURITY_PROTOCOL": "TLS"}, r"Invalid enum value 'TLS' - at `\$.kafka.security_protocol`"),
+        (
+            {"SPRINGBACK_KAFKA__SECURITY_PROTOCOL": "TLS"},
+            r"kafka.security_protocol is 'TLS', expected 'PLAINTEXT', 'SSL', ",
+        ),
         ({"SPRINGBACK_STALL_S": "inf"}, "stall_s is inf, expected a finite number of at least 0.01"),
         ({"SPRINGBACK_STALL_S": "nan"}, "stall_s is nan, expected a finite number of at least 0.01"),
-        ({"SPRINGBACK_HEALTH_PORT": "inf"}, r"Expected `int`, got `str` - at `\$.health_port`"),
+        ({"SPRINGBACK_HEALTH_PORT": "inf"}, "health_port is 'inf', expected a whole number"),
         ({"SPRINGBACK_HEALTH_PORT": "65536"}, "health_port is 65536, expected at most 65535"),
-        ({"SPRINGBACK_KAFKA__COLOUR": "x"}, "unknown field `colour`"),
+        ({"SPRINGBACK_KAFKA__COLOUR": "x"}, "kafka.colour: not known; the keys there are bootstrap, "),
         ({"SPRINGBACK_PREFIX": "p", "SPRINGBACK_PREFIX__X": "y"}, "'prefix' is 'p', expected a table"),
     ],
 )
 def test_errors_say_the_key_what_arrived_and_what_was_expected(environment: dict[str, str], told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         load_settings(environment=environment)
+
+
+LIBRARY_WORDS = re.compile(r"`|\$|pydantic|msgspec|Invalid enum|Object |got '?str|validation")
+
+
+def all_settings(kind: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every key that there is, tables too, with the type of its value."""
+    for name, hint in get_type_hints(kind).items():
+        yield (*path, name), hint
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            yield from all_settings(hint, (*path, name))
+
+
+SETTINGS = list(all_settings(WorkerSettings))
+
+
+def variable(path: tuple[str, ...]) -> str:
+    return "SPRINGBACK_" + "__".join(path).upper()
+
+
+@pytest.mark.parametrize("path", [path for path, kind in SETTINGS if kind is not str], ids=".".join)
+def test_every_setting_says_in_our_words_what_it_takes(path: tuple[str, ...]) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load_settings(environment={variable(path): "wrong!"})
+    told = str(raised.value)
+    hidden = re.search("password|key|url", path[-1])
+    assert told.startswith(f"Settings: {'.'.join(path)} is {'…' if hidden else repr('wrong!')}, expected "), told
+    assert told.endswith(f" ({variable(path)})."), told
+    assert not LIBRARY_WORDS.search(told), told
+
+
+@pytest.mark.parametrize("path", [(), *(path for path, kind in SETTINGS if hasattr(kind, "__struct_fields__"))])
+def test_a_key_that_is_misspelt_is_told_with_the_one_that_was_meant(path: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text("".join(f"[{'.'.join(path)}]\n" if path else "") + "no_such_keys = 1\n")
+    with pytest.raises(SettingsError) as raised:
+        load_settings(tmp_path / "s.toml", {})
+    told = str(raised.value)
+    assert told.startswith(f"Settings: {'.'.join((*path, 'no_such_keys'))}: not known; "), told
+    assert told.endswith(f" (in {tmp_path / 's.toml'})."), told
+    assert not LIBRARY_WORDS.search(told), told
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("partition = 3", "partition: not known; did you mean partitions?"),
+        ("[resilience.aggregate]\ngrid = [0, 'x', 1]", "resilience.aggregate.grid[1] is 'x', expected a number"),
+        ("[resilience.aggregate]\ngrid = [0, 2]", "resilience.aggregate: grid is [0.0, 2.0], expected rising values"),
+        (
+            "[resilience.aggregate.families.docking]\nprogress = 'much'",
+            "resilience.aggregate.families.docking.progress is 'much', expected a number or 'auto'",
+        ),
+        (
+            "[resilience.aggregate.families.docking]\nprogress = 7",
+            "resilience.aggregate.families.docking: progress is 7.0, expected a number above 0 and at most 1",
+        ),
+        ("kafka = 7", "kafka is 7, expected a table of keys"),
+        ("[judge]\nretries = -1", "judge.retries is -1, expected a finite number of at least 0"),
+        ("[partitions]\nx = 1", "partitions is a table of keys, expected a whole number"),
+    ],
+)
+def test_what_is_wrong_deep_inside_is_told_with_its_place(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(content)
+    with pytest.raises(SettingsError) as raised:
+        load_settings(tmp_path / "s.toml", {})
+    assert str(raised.value).startswith(f"Settings: {told}")
+    assert not LIBRARY_WORDS.search(str(raised.value))
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,12 @@ def test_it_needs_an_endpoint_and_a_model() -> None:
         ("BASE_URL", "ftp://host/v1", "not an address"),
         ("BASE_URL", "https://user:sk-secret@host/v1", "belongs in SPRINGBACK_JUDGE_API_KEY"),
         ("BASE_URL", "https://host/v1?key=sk-secret", "belongs in SPRINGBACK_JUDGE_API_KEY"),
-        ("API_KEY", "sk-secret", "unknown field `api_key`"),
+        ("API_KEY", "sk-secret", "judge.api_key: not known; did you mean api_key_file"),
         ("DEADLINE_S", "1", "judge.deadline_s is 1.0, expected a finite number of at least 5.0"),
         ("BACKOFF_S", "inf", "judge.backoff_s is inf, expected a finite number of at least 0.001"),
         ("BACKOFF_S", "nan", "judge.backoff_s is nan, expected a finite number of at least 0.001"),
         ("CALLS_PER_MINUTE", "1", "judge.calls_per_minute is 1, expected a finite number of at least 2"),
-        ("WHICH", "some", "Invalid enum value 'some'"),
+        ("WHICH", "some", "judge.which is 'some', expected 'events', 'every' or 'nth'"),
     ],
 )
 def test_settings_of_the_judge_are_checked_and_tell_no_secret(variable: str, value: str, told: str) -> None:

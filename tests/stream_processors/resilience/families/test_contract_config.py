@@ -58,7 +58,7 @@ def test_a_default_contract_from_the_environment() -> None:
         ("[resilience.aggregate]\nlevel_generation = 3", "level_generation is 3, expected at least min_episodes .5."),
         ("[resilience.aggregate.default]\nevolution = ['1']", "evolution is .*two or more different versions"),
         ("[resilience.aggregate.default]\nevolution = ['1', '1']", "evolution is .*two or more different versions"),
-        ("[resilience.aggregate.default]\ncolour = 1", "unknown field `colour`"),
+        ("[resilience.aggregate.default]\ncolour = 1", "colour: not known; the keys there are progress"),
         ("[resilience.aggregate]\ngrid = [0.5, 0.2]", "grid is .*expected rising values"),
         ("[resilience.aggregate]\ngrid = []", "grid is .*expected rising values"),
         ("[resilience.aggregate]\ngrid = [0, 2]", "grid is .*expected rising values from 0 to 1"),
