@@ -11,10 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
+import msgspec
 import numpy as np
 
 from springback.producers.contract.columns import COLUMN_BY_NAME
-from springback.producers.contract.frame import Outcome
+from springback.producers.contract.fault_words import told
+from springback.producers.contract.frame import EpisodeHeader, Outcome
 from springback.producers.emitter.signal_checks import checked_header
 from springback.producers.errors import MappingError, SignalError
 from springback.producers.mapping.conditions import GUARDS, NO_GUARD, Conditions, Guard, texts_of
@@ -201,8 +203,12 @@ def _expected(group: Group, name: str, convert: Convert) -> str:
 
 
 def _check_header(owner: TomlSection, name: str, plain: Any) -> None:
+    header = {"agent": "a", "episode": "0", "family": "f", name: plain}
     try:
-        checked_header({"agent": "a", "episode": "0", "family": "f", name: plain})
+        checked_header(header)
     except SignalError as error:
-        message = f"{owner.file}: {owner.key(name)}: got {plain!r}: {error.__cause__ or error}"
+        said = f"got {plain!r}: {error}"
+        if isinstance(error.__cause__, msgspec.ValidationError):
+            said = told(EpisodeHeader, header, error.__cause__)[1].removeprefix(f"{name}: ")
+        message = f"{owner.file}: {owner.key(name)}: {said}"
         raise MappingError(message) from error

@@ -86,7 +86,11 @@ episode = { whole = true }
         ("whole = true", 'whole = true, outcome = "won"', r"episode.outcome: got 'won', expected one of success"),
         ("whole = true", "whole = true, navigation = { way = 3 }", r"episode.navigation.way is not known"),
         ('family = "f"', 'family = "f", stress = "0.5"', r"header.stress: got '0.5', expected a number"),
-        ('family = "f"', 'family = "f", stress = 7', r"header.stress: got 7.0: Expected `float` <= 1.0"),
+        (
+            'family = "f"',
+            'family = "f", stress = 7',
+            r"header.stress: got 7.0, expected a number from 0 to 1; a percentage",
+        ),
         ('family = "f"', 'family = "f", reference = "yes"', r"header.reference: got 'yes', expected true or false"),
         ("progress =", 'retries = "few", progress =', r"signals.retries: got 'few', expected a number from 0 to"),
         ("progress =", "risk = -1, progress =", r"signals.risk: got -1, expected a number from 0 to 1e\+12"),
