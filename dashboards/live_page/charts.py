@@ -6,7 +6,7 @@ that they follow dark and light.
 """
 
 from collections.abc import Mapping, Sequence
-from math import ceil
+from math import ceil, inf, log10
 from typing import Any
 
 from nicegui import ui
@@ -31,6 +31,11 @@ Options = dict[str, Any]
 
 # By name: the width of a text is measured apart from the page, where nothing can be inherited.
 FONT = {"fontFamily": "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif", "fontSize": 12}
+
+# An intensity is normal up to 1, and may be 80: on a straight scale, one of the two could not be read.
+_TICK_STEPS = (1, 3)
+_LEAST_TOP = 3.0
+_MAGNITUDE_OF_G = "value => value == null ? '\N{EN DASH}' : (10 ** value - 1).toFixed(2)"
 
 _CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
 _SHORTEST_AXIS_S = 60.0
@@ -123,7 +128,48 @@ def mark_line(value: Mapping[str, float], text: str, colour: str, style: str, **
     }
 
 
-def intensity_chart(history: AgentHistory, spans: Sequence[Span], calm: float, threshold: float | None) -> Options:
+def intensity_height(intensity: float) -> float:
+    """Where an intensity stands on its axis, which is that of the logarithm of 1 + g.
+
+    >>> [round(intensity_height(g), 2) for g in (0.0, 1.0, 9.0, 99.0)]
+    [0.0, 0.3, 1.0, 2.0]
+    """
+    return log10(1.0 + max(0.0, intensity))
+
+
+def intensity_ticks(highest: float) -> list[float]:
+    """The intensities that are named on an axis that reaches one so high: 0, 1, 3, 10, 30 and so on.
+
+    >>> intensity_ticks(0.4), intensity_ticks(80.0)
+    ([0.0, 1.0, 3.0], [0.0, 1.0, 3.0, 10.0, 30.0, 100.0])
+    """
+    ticks = [0.0]
+    while ticks[-1] < max(highest, _LEAST_TOP):
+        power, step = divmod(len(ticks) - 1, len(_TICK_STEPS))
+        ticks.append(_TICK_STEPS[step] * 10.0**power)
+    return ticks
+
+
+def intensity_axis(highest: float) -> Options:
+    """An axis of intensities, for data that `intensity_height` has placed.
+
+    Args:
+        highest: the largest intensity that is shown.
+    """
+    heights = [intensity_height(tick) for tick in intensity_ticks(highest)]
+    return value_axis(
+        min=0,
+        max=heights[-1],
+        axisTick={"customValues": heights},
+        axisLabel=FONT
+        | {"color": MUTED, "customValues": heights}
+        | {":formatter": "value => Math.round(10 ** value - 1).toLocaleString('en')"},
+    )
+
+
+def intensity_chart(
+    history: AgentHistory, spans: Sequence[Span], calm: float, threshold: float | None, last_s: float = inf
+) -> Options:
     """g^rec and its channels, with the level at or below which an agent re-enters.
 
     Args:
@@ -131,47 +177,75 @@ def intensity_chart(history: AgentHistory, spans: Sequence[Span], calm: float, t
         spans: of rebound windows.
         calm: that level.
         threshold: the level of the alarm, where a detector has one.
+        last_s: how many of the last seconds are shown.
     """
-    series = [line_series("g", INK, _points(history, "total"), width=2.5)]
-    series += [line_series(name, f"var(--sb-{name})", _points(history, name), style, 1.75) for name, style in _CHANNELS]
-    lines = [mark_line({"yAxis": calm}, "re-entry", MUTED, "dashed", position="insideStartTop")]
+    places = {name: _points(history, name, last_s) for name in ("total", *(name for name, _ in _CHANNELS))}
+    highest = max((g for points in places.values() for _, g in points if g is not None), default=0.0)
+    raised = {
+        name: [[at, None if g is None else round(intensity_height(g), 4)] for at, g in points]
+        for name, points in places.items()
+    }
+    series = [line_series("g", INK, raised["total"], width=2.5)]
+    series += [line_series(name, f"var(--sb-{name})", raised[name], style, 1.75) for name, style in _CHANNELS]
+    lines = [_level(calm, "re-entry", MUTED)]
     if threshold is not None:
-        lines.append(mark_line({"yAxis": threshold}, "alarm", "var(--sb-rebound)", "dashed", position="insideStartTop"))
+        lines.append(_level(threshold, "alarm", "var(--sb-rebound)"))
     series[0]["markLine"] = {"silent": True, "symbol": "none", "data": lines}
-    return _over_time(history, spans, series, value_axis(min=0))
+    options = _over_time(history, spans, series, intensity_axis(max(highest, calm, threshold or 0.0)), last_s)
+    options["tooltip"] = options["tooltip"] | {":valueFormatter": _MAGNITUDE_OF_G}
+    return options
 
 
-def cost_chart(history: AgentHistory, spans: Sequence[Span]) -> Options:
-    """The recovery cost of the open window, running up."""
-    cost = line_series("recovery cost of the open window", "var(--sb-rebound)", _points(history, "cost"))
+def cost_chart(history: AgentHistory, spans: Sequence[Span], last_s: float = inf) -> Options:
+    """The recovery cost of the open window, running up, over so many of the last seconds."""
+    cost = line_series("recovery cost of the open window", "var(--sb-rebound)", _points(history, "cost", last_s))
     cost["areaStyle"] = {"color": "var(--sb-rebound)", "opacity": 0.12}
-    return _over_time(history, spans, [cost], value_axis(min=0))
+    return _over_time(history, spans, [cost], value_axis(min=0), last_s)
 
 
-def progress_chart(history: AgentHistory, spans: Sequence[Span]) -> Options:
-    """Progress p and the share q of goal propositions that hold."""
+def progress_chart(history: AgentHistory, spans: Sequence[Span], last_s: float = inf) -> Options:
+    """Progress p and the share q of goal propositions that hold, over so many of the last seconds."""
     series = [
-        line_series("progress p", "var(--sb-calm)", _points(history, "progress")),
-        line_series("propositions q", "var(--sb-cognitive)", _points(history, "propositions"), "dashed"),
+        line_series("progress p", "var(--sb-calm)", _points(history, "progress", last_s)),
+        line_series("propositions q", "var(--sb-cognitive)", _points(history, "propositions", last_s), "dashed"),
     ]
-    return _over_time(history, spans, series, value_axis(min=0, max=1, interval=0.25))
+    return _over_time(history, spans, series, value_axis(min=0, max=1, interval=0.25), last_s)
 
 
-def _points(history: AgentHistory, name: str) -> list[Any]:
-    return [[round(time_s * 1000), None if y is None else round(y, 4)] for time_s, y in history.series(name)]
+def _level(intensity: float, name: str, colour: str) -> Options:
+    label = {"position": "insideStartTop", "backgroundColor": CARD, "padding": [1, 3]}
+    return mark_line({"yAxis": intensity_height(intensity)}, name, colour, "dashed", **label)
 
 
-def _over_time(history: AgentHistory, spans: Sequence[Span], series: list[Options], axis: Options) -> Options:
+def _points(history: AgentHistory, name: str, last_s: float) -> list[list[Any]]:
+    from_s, _ = _shown_extent(history, last_s)
+    return [
+        [round(time_s * 1000), None if y is None else round(y, 4)]
+        for time_s, y in history.series(name)
+        if time_s >= from_s
+    ]
+
+
+def _shown_extent(history: AgentHistory, last_s: float) -> Span:
     extent = history.extent
-    first_s, last_s = extent if extent is not None else (0.0, 0.0)
+    if extent is None:
+        return Span(0.0, 0.0)
+    return Span(max(extent.start_s, extent.end_s - last_s), extent.end_s)
+
+
+def _over_time(
+    history: AgentHistory, spans: Sequence[Span], series: list[Options], axis: Options, last_s: float
+) -> Options:
+    first_s, last_shown_s = _shown_extent(history, last_s)
+    shortest_s = min(_SHORTEST_AXIS_S, last_s)
     shades = [[{"xAxis": round(1000 * s)}, {"xAxis": round(1000 * e)}] for s, e in spans if e >= first_s]
     series[0]["markArea"] = {"silent": True, "itemStyle": {"color": "var(--sb-window)"}, "data": shades}
     return {
         **base_options(),
         "xAxis": {
             "type": "time",
-            "min": round(1000 * min(first_s, last_s - _SHORTEST_AXIS_S)),
-            "max": round(1000 * last_s),
+            "min": round(1000 * min(first_s, last_shown_s - shortest_s)),
+            "max": round(1000 * last_shown_s),
             "axisLine": {"lineStyle": {"color": MUTED}},
             "axisLabel": FONT
             | {"color": MUTED, "hideOverlap": True, "formatter": "{HH}:{mm}:{ss}"}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from springback.dashboards.live_page.agent_memory import AgentMemory
 from springback.dashboards.live_page.fleet_view import FleetView
+from springback.sinks.fleet.fleet_state import WindowPlace
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.metrics.spec import AgentStateName
 
@@ -27,7 +28,7 @@ _DIGITS = re.compile(r"([0-9]{1,18})")
 
 
 class FleetRow(NamedTuple):
-    """One agent. None is what is not known. `seen_s` is seconds since 1970.
+    """One agent. None is what is not known. `seen_s` is seconds since 1970. `window` is the one that it is in.
 
     `provisional` says that its family is still learning, so that the window that it is in counts for nothing.
     """
@@ -42,6 +43,7 @@ class FleetRow(NamedTuple):
     intensity: float | None
     cost: float
     departure_step: int | None
+    window: WindowPlace | None
     seen_s: float | None
     provisional: bool
 
@@ -133,6 +135,7 @@ def _row(agent: AgentMemory, state: AgentStateName) -> FleetRow:
         intensity=None if episode is None else episode.intensity,
         cost=agent.running_cost,
         departure_step=None if opened is None else opened[1].departure_step,
+        window=None if opened is None else (opened[0].key, opened[1].number),
         seen_s=None if status is None else status.seen_s,
         provisional=agent.learning,
     )

@@ -199,7 +199,7 @@ class FleetView:
 
     def windows(self) -> list[WindowReading]:
         """The recent rebound windows over all agents, each as it closed or, where it has not, as it opened."""
-        return newest_first(self._windows.newest(), self._skew_s)
+        return newest_first(self._windows.newest(), self.skew_s)
 
     def windows_of(self, key: EpisodeKey) -> list[WindowReading]:
         """The windows of an episode that are remembered, by their numbers; those of the recent ones with evidence."""
@@ -213,14 +213,19 @@ class FleetView:
 
         def place(summary: EpisodeSummary) -> Place:
             ended_s, agent, session, episode, revision = end_place(summary)
-            return ended_s - self._skew_s(agent), agent, session, episode, revision
+            return ended_s - self.skew_s(agent), agent, session, episode, revision
 
         return sorted(self._episodes.newest(), key=place, reverse=True)
 
     def _agent_named(self, name: str) -> AgentMemory | None:
         return self._fleet.agent(agent_key(clean_label_value(name)))
 
-    def _skew_s(self, agent: str) -> float:
+    def skew_s(self, agent: str) -> float:
+        """How far an agent's clock is ahead of the broker's, in seconds; 0 where that is not known.
+
+        Args:
+            agent: its id, as it came.
+        """
         known = self._agent_named(agent)
         return 0.0 if known is None else known.skew_s
 

@@ -55,7 +55,12 @@ def episode_mark(token: str) -> int | None:
 
 def family_token(of: FamilyReading | EpisodeTraits) -> str:
     """What stands for a family, method and version in addresses: that of a family's reading, and of its episodes."""
-    return fingerprint(tuple(clean_label_value(part) for part in (of.family, of.method, of.version))).hex()
+    return token_of_names(*(clean_label_value(part) for part in (of.family, of.method, of.version)))
+
+
+def token_of_names(family: str, method: str, version: str) -> str:
+    """The same of the names that are shown, which have been made safe already."""
+    return fingerprint((family, method, version)).hex()
 
 
 def with_query(path: str, query: Mapping[str, str | int | None]) -> str:

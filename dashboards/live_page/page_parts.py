@@ -3,11 +3,12 @@
 A state is shown by a word and an icon, never by a colour alone, and a table can be sorted by keys too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from nicegui import ui
 
+from springback.dashboards.live_page.explained import When, term, text, word_id
 from springback.dashboards.live_page.fleet_rows import URGENCY
 from springback.stream_processors.metrics.spec import AgentStateName
 
@@ -16,9 +17,6 @@ NOTHING = "\N{EN DASH}"
 
 PROVISIONAL = "provisional"
 """What is said of a window whose family is still learning."""
-
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
-_JUST_NOW_S = 10
 
 
 class StateLook(NamedTuple):
@@ -62,25 +60,6 @@ def percent(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.0%}".replace("%", "\N{NARROW NO-BREAK SPACE}%")
 
 
-def ago(seconds: float | None) -> str:
-    """How long ago something was, so coarse that it seldom changes.
-
-    >>> [ago(seconds) for seconds in (3, 47, 125, 7300, 200_000)]
-    ['now', '40 s ago', '2 min ago', '2 h ago', '2 d ago']
-    """
-    if seconds is None:
-        return NOTHING
-    if seconds < _JUST_NOW_S:
-        return "now"
-    if seconds < _MINUTE_S:
-        return f"{seconds // 10 * 10:.0f} s ago"
-    if seconds < _HOUR_S:
-        return f"{seconds // _MINUTE_S:.0f} min ago"
-    if seconds < _DAY_S:
-        return f"{seconds // _HOUR_S:.0f} h ago"
-    return f"{seconds // _DAY_S:.0f} d ago"
-
-
 def group_name(family: str, method: str, version: str) -> str:
     """A family, method and version; the last two only where they say something.
 
@@ -92,38 +71,114 @@ def group_name(family: str, method: str, version: str) -> str:
     return f"{family} \N{MIDDLE DOT} {method} {version}"
 
 
-def section_title(text: str = "") -> ui.label:
+def section_title(told: str = "") -> ui.label:
     """The title of a section, which those who do not see it can jump to."""
-    return ui.label(text).classes("sb-title").props('role="heading" aria-level="2"')
+    return ui.label(told).classes("sb-title").props('role="heading" aria-level="2"')
 
 
-def stat(name: str) -> ui.label:
-    """A figure with its name above it, in a `dl`; the label of the figure."""
+def stat(name: str, word: str | None = None) -> ui.label:
+    """A figure with its name above it, in a `dl`; the label of the figure.
+
+    Args:
+        name: the figure's.
+        word: of the glossary, that says what the figure means.
+    """
     with ui.element("div"):
         with ui.element("dt"):
-            ui.label(name)
+            ui.label(name) if word is None else term(word, name)
         with ui.element("dd"):
             return ui.label(NOTHING)
 
 
+def stat_at(name: str) -> When:
+    """A figure that is a time."""
+    with ui.element("div"):
+        with ui.element("dt"):
+            ui.label(name)
+        with ui.element("dd"):
+            return When()
+
+
+class LinkStat:
+    """A figure that leads somewhere, where that is known."""
+
+    def __init__(self) -> None:
+        self._link, self._text = ui.link("", "").classes("sb-link"), text(NOTHING)
+        self._link.set_visibility(False)
+
+    def show(self, told: str, address: str | None) -> None:
+        """Shows this, with the way there."""
+        self._link.set_visibility(address is not None)
+        self._text.set_visibility(address is None)
+        self._link.text = self._text.text = told
+        if address is not None and self._link.props.get("href") != address:
+            self._link.props["href"] = address
+
+
+def stat_link(name: str) -> LinkStat:
+    """A figure that leads somewhere."""
+    with ui.element("div"):
+        with ui.element("dt"):
+            ui.label(name)
+        with ui.element("dd"):
+            return LinkStat()
+
+
 class StateChip:
-    """The state of one agent."""
+    """The state of one agent, which says what it means when it is asked."""
 
     def __init__(self) -> None:
         self._state: AgentStateName | None = None
-        with ui.element("span").classes("sb-state") as self._chip:
-            self._icon = ui.icon("")
-            self._word = ui.label()
-            self._hint = ui.tooltip()
+        with ui.element("button").classes("sb-told-by sb-state").props('type="button"') as self._chip:
+            self._icon = ui.icon("").props('aria-hidden="true"')
+            self._word = text()
 
     def show(self, state: AgentStateName) -> None:
         """Shows this one."""
         if state == self._state:
             return
         look = STATE_LOOKS[state]
-        self._icon.name, self._word.text, self._hint.text = look.icon, look.word, look.meaning
+        self._icon.name, self._word.text = look.icon, look.word
+        self._chip.props["data-tip"] = look.meaning
         self._chip.classes(add=f"sb-state--{state}", remove=f"sb-state--{self._state}")
         self._state = state
+
+    def set_visibility(self, visible: bool) -> None:
+        """Shows or hides it."""
+        self._chip.set_visibility(visible)
+
+
+class ChoiceBar:
+    """Some choices of which one holds, side by side.
+
+    Args:
+        label: of what.
+        choices: their words, by what stands for them in addresses.
+        on_change: called with another one that is chosen.
+    """
+
+    def __init__(self, label: str, choices: Mapping[str, str], on_change: Callable[[str], None]) -> None:
+        self._buttons: dict[str, ui.element] = {}
+        with ui.element("div").classes("sb-choices") as bar:
+            bar.props["role"], bar.props["aria-label"] = "group", label
+            for value, word in choices.items():
+                button = text(word, "button").classes("sb-chip")
+                button.props["type"] = "button"
+                button.on("click", lambda value=value: on_change(value))
+                self._buttons[value] = button
+
+    def show(self, chosen: str) -> None:
+        """Shows that this one holds."""
+        for value, button in self._buttons.items():
+            press(button, value == chosen)
+
+
+def press(button: ui.element, pressed: bool) -> None:
+    """Shows a button as pressed, or as not."""
+    told = str(pressed).lower()
+    if button.props.get("aria-pressed") != told:
+        button.props["aria-pressed"] = told
+        button.classes(add="sb-chip--on" if pressed else "", remove="" if pressed else "sb-chip--on")
 
 
 class StateFilter:
@@ -150,32 +205,37 @@ class StateFilter:
             button = self._buttons[state]
             button.classes(add="" if number else "sb-chip--none", remove="sb-chip--none" if number else "")
 
+    def choose(self, states: Iterable[str]) -> None:
+        """Presses those of these that are states, and no others."""
+        self.chosen = {state for state in URGENCY if state in set(states)}
+        for state, button in self._buttons.items():
+            press(button, state in self.chosen)
+
     def _add(self, state: AgentStateName) -> None:
         look = STATE_LOOKS[state]
         button = ui.element("button").classes(f"sb-chip sb-state--{state}").props('type="button" aria-pressed="false"')
         with button:
-            ui.icon(look.icon)
-            ui.label(look.word)
+            ui.icon(look.icon).props('aria-hidden="true"')
+            text(look.word)
             self._counts[state] = ui.label("0").classes("sb-count")
             ui.tooltip(look.meaning)
         button.on("click", lambda: self._press(state))
         self._buttons[state] = button
 
     def _press(self, state: AgentStateName) -> None:
-        self.chosen ^= {state}
-        pressed = state in self.chosen
-        button = self._buttons[state]
-        button.classes(add="sb-chip--on" if pressed else "", remove="" if pressed else "sb-chip--on")
-        button.props(f'aria-pressed="{str(pressed).lower()}"')
+        self.choose(self.chosen ^ {state})
         self._on_change()
 
 
-Look = Literal["", "agent", "family", "state", "mark", "share", "cost", "remark"]
+Look = Literal["", "agent", "family", "state", "mark", "share", "cost", "remark", "link", "when"]
 """How a column's cells look; `live_table.js` knows of which fields of the row."""
 
 
 class Column(NamedTuple):
-    """A column: what it shows (a field of the rows), and how. A cell without a look is the field's text."""
+    """A column: what it shows (a field of the rows), and how. A cell without a look is the field's text.
+
+    What its header means is said by a word of the glossary, or else by a hint.
+    """
 
     name: str
     label: str
@@ -183,6 +243,7 @@ class Column(NamedTuple):
     classes: str = ""
     look: Look = ""
     hint: str | None = None
+    word: str | None = None
 
 
 class LiveTable(ui.table, component="live_table.js"):
@@ -194,6 +255,7 @@ class LiveTable(ui.table, component="live_table.js"):
         pagination: as `ui.table` takes it.
         sizes: how many rows a page may have.
         sort_suffix: what the name of a field ends with that rows are sorted by in place of the column's.
+        sortable: whether a click on a header sorts.
     """
 
     def __init__(
@@ -204,12 +266,18 @@ class LiveTable(ui.table, component="live_table.js"):
         pagination: dict[str, Any],
         sizes: Sequence[int],
         sort_suffix: str = "",
+        sortable: bool = True,
     ) -> None:
         fields = [
             {
-                **{"name": column.name, "label": column.label, "field": column.name + sort_suffix, "sortable": True},
+                **{"name": column.name, "label": column.label, "field": column.name + sort_suffix},
+                "sortable": sortable,
                 **{"align": column.align, "classes": column.classes, "headerClasses": column.classes},
-                **{"look": column.look, "hint": column.hint},
+                **{
+                    "look": column.look,
+                    "hint": column.hint,
+                    "word": None if column.word is None else word_id(column.word),
+                },
             }
             for column in columns
         ]

@@ -1,6 +1,6 @@
 """The words that pages, reports, alerts and tables use for what is known of a family, with a sentence for each.
 
-They are written once: the live page shows them as tooltips, the report and the terminal as lines, the runbook as a
+They are written once: the live page shows them where they stand, the report and the terminal as lines, the runbook as a
 table. The numbers in them are the defaults of `AggregateConfig` and `FamilyContract`. Source: ours.
 """
 
@@ -31,6 +31,58 @@ class Word(NamedTuple):
 
 
 _WORDS = (
+    Word(
+        "progress p",
+        "a step",
+        "How much of its task is done after the step, from 0 to 1, as the agent reports it.",
+    ),
+    Word(
+        "propositions q",
+        "a step",
+        "The share of the propositions of its goal that hold after the step, from 0 to 1, as the agent reports it.",
+    ),
+    Word(
+        "intensity g",
+        "a step",
+        "How far it was off what is normal at that stage of the task (the stage baseline), by what is worse than "
+        "normal alone: 0 is normal, and at or below 1 an agent may re-enter.",
+    ),
+    Word(
+        "channel",
+        "an intensity or a cost",
+        "Where the trouble shows: cognitive is time to plan and perceive, physical is travel and retries, debt is "
+        "progress and propositions that lag, and risk.",
+    ),
+    Word(
+        "stress λ",
+        "an episode",
+        "How hard it was disturbed, from 0 (not at all) to 1, as its producer declared it.",
+    ),
+    Word(
+        "rebound window",
+        "an episode",
+        "The steps from where an agent departed from its baseline to where it was back at it (re-entry).",
+    ),
+    Word(
+        "cause",
+        "a rebound window",
+        "What raised the alarm: effort (more effort than is normal, for too long), delay (the task came nearer too "
+        "slowly), or both.",
+    ),
+    Word(
+        "lost cycles",
+        "a rebound window or an episode",
+        "How many decision cycles further away the end of the task was after it than by the normal course; negative "
+        "says that more was made up than was lost.",
+    ),
+    Word("peak g", "a rebound window", "The largest intensity g of its steps."),
+    Word(
+        "recovery cost C_rec",
+        "a rebound window or an episode",
+        "What the way back took: over the steps of the window the sum of duration (as multiples of the normal one) "
+        "times intensity g, by the steps that were left to do at its departure; an episode's is the sum of its "
+        "windows'.",
+    ),
     Word(
         "kept",
         "a stress level",

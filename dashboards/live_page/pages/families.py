@@ -10,6 +10,8 @@ from typing import Any
 from nicegui import events, ui
 
 from springback.dashboards.live_page.charts import LiveChart, curve_words, stress_chart
+from springback.dashboards.live_page.explained import term, word_id
+from springback.dashboards.live_page.links import family_link, family_token
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import (
     NOTHING,
@@ -20,8 +22,9 @@ from springback.dashboards.live_page.page_parts import (
     percent,
     section_title,
 )
+from springback.dashboards.live_page.page_query import PageQuery
 from springback.dashboards.live_page.pages.stress_levels import LevelTable
-from springback.sinks.fleet.fleet_state import clean_family, family_key
+from springback.sinks.fleet.fleet_state import clean_family
 from springback.stream_processors.metrics.figure_words import (
     NOT_TESTED_ABOVE,
     beta_sentences,
@@ -46,20 +49,21 @@ from springback.stream_processors.resilience.readings import FamilyReading
 
 _COLUMNS = (
     Column("family", "Family", "left", look="family"),
-    Column("success", "Success", "left", look="share", hint="Share of episodes that ended in success"),
-    Column("cost", "Cost", "right", hint="Mean recovery cost of an episode"),
-    Column("capacity", "Dependable", "left", look="remark", hint=meaning("dependable capacity")),
+    Column("success", "Success", "left", look="share", hint="Share of episodes that ended in success."),
+    Column("cost", "Cost", "right", word="recovery cost C_rec"),
+    Column("capacity", "Dependable", "left", look="remark", word="dependable capacity"),
     Column("brief", "Dependable", "right", hint=f"{meaning('dependable capacity')} ≥: at least; {NOT_TESTED_ABOVE}."),
-    Column("star", "λ*", "left", "sb-wide", "remark", hint=meaning("λ*")),
-    Column("now", "Stress now", "left", "sb-wide", "mark", hint=meaning("live stress")),
-    Column("violations", "Broke the contract", "left", "sb-wide", "remark", hint=meaning("violation share")),
-    Column("beta", "β", "right", "sb-wide", "remark", hint=meaning("β")),
+    Column("star", "λ*", "left", "sb-wide", "remark", word="λ*"),
+    Column("now", "Stress now", "left", "sb-wide", "mark", word="live stress"),
+    Column("violations", "Broke the contract", "left", "sb-wide", "remark", word="violation share"),
+    Column("beta", "β", "right", "sb-wide", "remark", word="β"),
     Column("episodes", "Episodes", "right", "sb-wide"),
 )
 BRIEF_COLUMNS = ("family", "success", "cost", "brief")
 """Those for a narrow place."""
 
 _ROWS = 25
+_SIZES = (_ROWS, 100)
 LIVE_LOOKS: dict[LiveState, tuple[str, str]] = {
     "within": ("calm", "check_circle_outline"),
     "untested": ("silent", "help_outline"),
@@ -76,13 +80,22 @@ class FamilyTable:
     Args:
         columns: which of the columns; all but the brief one when not given.
         on_choose: given the key of the family that was chosen.
+        query: what the address says of it: `sort` (descending with a minus before it), `page` and `rows`.
     """
 
-    def __init__(self, columns: tuple[str, ...] | None = None, on_choose: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        columns: tuple[str, ...] | None = None,
+        on_choose: Callable[[str], None] | None = None,
+        query: PageQuery | None = None,
+    ) -> None:
         self._shown: list[dict[str, Any]] = []
         shown = [c for c in _COLUMNS if (c.name in columns if columns is not None else c.name != "brief")]
-        paging = {"rowsPerPage": _ROWS, "sortBy": "family"}
-        table = LiveTable(shown, row_key="key", pagination=paging, sizes=(_ROWS, 100), sort_suffix="_sort")
+        self._names = frozenset(column.name for column in shown)
+        self._query = query or PageQuery({})
+        table = LiveTable(shown, row_key="key", pagination=self._paging(), sizes=_SIZES, sort_suffix="_sort")
+        table.on_pagination_change(self._paged)
+        self._query.read_by(self._went)
         if on_choose is not None:
 
             def choose(event: events.GenericEventArguments) -> None:
@@ -93,6 +106,35 @@ class FamilyTable:
             table.on("choose", choose)
             table.props["choosable"] = True
         self._table = table
+
+    def _paging(self) -> dict[str, Any]:
+        """What the address says."""
+        sort = self._query.text("sort")
+        column = sort.removeprefix("-")
+        known = column in self._names
+        rows = self._query.number("rows", _ROWS)
+        return {
+            "sortBy": column if known else "family",
+            "descending": known and sort.startswith("-"),
+            "page": max(1, self._query.number("page", 1)),
+            "rowsPerPage": rows if rows in _SIZES else _ROWS,
+        }
+
+    def _paged(self, event: events.ValueChangeEventArguments[dict[str, Any]]) -> None:
+        """Another page, order or number of rows was chosen; the browser shows it already."""
+        paging = event.value
+        sort = f"{'-' if paging.get('descending') else ''}{paging.get('sortBy') or 'family'}"
+        page, rows = int(paging.get("page") or 1), int(paging.get("rowsPerPage") or _ROWS)
+        self._query.put(
+            {
+                "sort": None if sort == "family" else sort,
+                "page": page if page > 1 else None,
+                "rows": None if rows == _ROWS else rows,
+            }
+        )
+
+    def _went(self) -> None:
+        self._table.pagination = self._paging()
 
     def show(self, families: list[FamilyReading]) -> None:
         """Shows these."""
@@ -119,7 +161,7 @@ def _row(family: FamilyReading) -> dict[str, Any]:
     violated = CONTRACT_VIOLATED if family.contract_violated else None
     noise = within_noise(family)
     return {
-        "key": family_key(family).hex(),
+        **{"key": family_token(family), "href": family_link(family)},
         **{"family": name, "method": f"{method} {version}", "family_sort": family_title(family)},
         "learning": learning_text(family.bound_references, family.bound_references_needed),
         "narrow": "; ".join(filter(None, (now, violated))),
@@ -132,7 +174,7 @@ def _row(family: FamilyReading) -> dict[str, Any]:
         **{"star": star, "star_remark": above_star, "star_sort": _sortable(family.capacity)},
         "now": now if family.live_stress is None else f"{stress_text(family.live_stress)} {now}",
         **{"now_sort": now, "now_mark": mark, "now_icon": icon},
-        "now_hint": meaning(now),
+        "now_word": word_id(now),
         "violations": NOTHING if worst is None else f"{worst.level.violations:,} of {worst.level.judged:,}",
         "violations_remark": "; ".join(
             filter(None, (worst and f"λ {stress_text(worst.stress)}", worst and share_text(worst.level)))
@@ -150,12 +192,15 @@ def _sortable(value: float | None) -> float:
 
 
 class FamilyPanel:
-    """The page's content. Until somebody chooses, a family that wants to be looked at is shown, or the first."""
+    """The page's content. Until somebody chooses, a family that wants to be looked at is shown, or the first.
 
-    def __init__(self, sink: LiveSink) -> None:
-        self._sink = sink
-        self._families: list[FamilyReading] = []
-        self._chosen: str | None = None
+    Args:
+        sink: what is shown.
+        query: what the address says of it: `family`, the chosen one, `search`, and what the table reads of it.
+    """
+
+    def __init__(self, sink: LiveSink, query: PageQuery) -> None:
+        self._sink, self._query = sink, query
         self._none = ui.label("No episode of any family has ended yet.").classes("sb-card sb-none")
         with ui.element("div").classes("sb-family-page") as self._content:
             with ui.element("section").classes("sb-card").props('aria-label="Families"'):
@@ -164,12 +209,23 @@ class FamilyPanel:
                     "Success says whether agents arrive, cost what the way back took. A capacity is no more than what "
                     "was tested. A click shows the curve."
                 ).classes("sb-note")
-                self._table = FamilyTable(on_choose=self._choose)
+                with ui.element("div").classes("sb-choices-bar"):
+                    self._search = ui.input(placeholder="Find a family or a method", value=query.text("search"))
+                self._search.props('dense outlined clearable debounce=200 aria-label="Find a family or a method"')
+                self._search.classes("sb-search")
+                self._search.on_value_change(self._searched)
+                self._table = FamilyTable(on_choose=self._choose, query=query)
+                self._gone = ui.label(
+                    "Nothing is known (any more) of the family that the address names; another one is shown."
+                ).classes("sb-note")
             with ui.element("div").classes("sb-halves"):
                 with ui.element("section").classes("sb-card sb-curve").props('aria-label="Stress response"'):
                     self._title = section_title()
                     self._words = ui.label().classes("sb-note")
                     self._curve = LiveChart("margin over stress", "sb-chart sb-chart--tall")
+                    with ui.element("div").classes("sb-where"):
+                        for word in ("margin M", "stress λ", "dependable capacity", "λ*", "live stress"):
+                            term(word)
                     ui.label(
                         "Square: broken. Triangle: undecided. Hollow: too few episodes to decide anything. Shaded: not "
                         "tested."
@@ -178,18 +234,22 @@ class FamilyPanel:
                     section_title("What each level shows")
                     self._levels = LevelTable()
                     self._beta = ui.label().classes("sb-note sb-beta")
+        query.read_by(self._went)
 
     def refresh(self) -> None:
         """Shows what holds now."""
         with self._sink.look() as (view, _):
-            self._families = view.families()
-        self._none.set_visibility(not self._families)
-        self._content.set_visibility(bool(self._families))
-        if not self._families:
+            known = view.families()
+        self._none.set_visibility(not known)
+        self._content.set_visibility(bool(known))
+        if not known:
             return
-        self._table.show(self._families)
-        shown = next((family for family in self._families if family_key(family).hex() == self._chosen), None)
-        shown = shown or max(self._families, key=_urgency)
+        words = self._query.text("search").casefold().split()
+        self._table.show([f for f in known if all(word in family_title(f).casefold() for word in words)])
+        chosen = self._query.text("family")
+        shown = next((family for family in known if family_token(family) == chosen), None)
+        self._gone.set_visibility(bool(chosen) and shown is None)
+        shown = shown or max(known, key=_urgency)
         self._title.text = f"Stress response of {family_title(shown)}"
         self._words.text = curve_words(shown)
         self._curve.show(stress_chart(shown))
@@ -197,7 +257,17 @@ class FamilyPanel:
         self._beta.text = " ".join(beta_sentences(shown))
 
     def _choose(self, key: str) -> None:
-        self._chosen = key
+        self._query.put({"family": key})
+        self.refresh()
+
+    def _searched(self) -> None:
+        told = self._search.value or ""
+        if told != self._query.text("search"):
+            self._query.put({"search": told}, step=False)
+            self.refresh()
+
+    def _went(self) -> None:
+        self._search.value = self._query.text("search")
         self.refresh()
 
 

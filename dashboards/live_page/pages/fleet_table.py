@@ -4,7 +4,9 @@ from typing import Any
 
 from nicegui import events, ui
 
+from springback.dashboards.live_page.explained import moment
 from springback.dashboards.live_page.fleet_rows import FleetRow, RowOrder, count_states, filter_rows, page_of, sort_rows
+from springback.dashboards.live_page.links import AGENT_ROUTE, FAMILIES, episode_link, token_of_names, with_query
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import (
     NOTHING,
@@ -13,23 +15,28 @@ from springback.dashboards.live_page.page_parts import (
     Column,
     LiveTable,
     StateFilter,
-    ago,
     figure,
     group_name,
     percent,
     section_title,
 )
+from springback.dashboards.live_page.page_query import PageQuery
 
 _PAGE_SIZES = (25, 50, 100)
+_ROWS = 50
 _COLUMNS = (
     Column("name", "Agent", "left", look="agent"),
     Column("state", "State", "left", look="state"),
-    Column("family", "Family", "left", "sb-wide"),
-    Column("progress", "Progress", "left", "sb-wide", "share"),
-    Column("intensity", "g", "right", hint="How far its last step was off the stage baseline"),
-    Column("cost", "Cost", "right", look="cost", hint="What its open rebound windows have cost up to now"),
-    Column("seen", "Heard", "right", "sb-wide", hint="When something last came from it"),
+    Column("family", "Family", "left", "sb-wide", "link"),
+    Column("progress", "Progress", "left", look="share", word="progress p"),
+    Column("intensity", "g", "right", word="intensity g"),
+    Column(
+        "cost", "Cost", "right", "sb-wide", "cost", hint="What its open rebound windows have cost up to now (C_rec)."
+    ),
+    Column("seen", "Heard", "right", "sb-wide", "when", hint="When something last came from it."),
 )
+_COLUMN_NAMES = frozenset(column.name for column in _COLUMNS)
+_HEARD_JUST_NOW_S = 10.0
 _PAGING_LABEL = """(first, last, all) =>
   [first, last].map(n => n.toLocaleString("en")).join("\N{EN DASH}") + " of " + all.toLocaleString("en")"""
 
@@ -39,23 +46,28 @@ class FleetTable:
 
     Args:
         sink: what is shown.
+        query: what the address says of it: `search`, `state` (several with commas), `sort` (descending with a minus
+            before it), `page` and `rows`.
     """
 
-    def __init__(self, sink: LiveSink) -> None:
-        self._sink = sink
+    def __init__(self, sink: LiveSink, query: PageQuery) -> None:
+        self._sink, self._query = sink, query
         self._order = RowOrder()
-        self._page, self._size = 1, 50
+        self._page, self._size = 1, _ROWS
         self._shown: list[dict[str, Any]] = []
         with ui.element("section").classes("sb-card sb-fleet").props('aria-label="Fleet"'):
             with ui.element("div").classes("sb-bar"):
                 section_title("Fleet")
-                self._search = ui.input(placeholder="Find an agent or a family", on_change=self._refilter)
+                self._search = ui.input(placeholder="Find an agent or a family", value=query.text("search"))
                 self._search.props('dense outlined clearable debounce=200 aria-label="Find an agent or a family"')
                 self._search.classes("sb-search")
-                self._filter = StateFilter(self._refilter)
+                self._search.on_value_change(self._searched)
+                self._filter = StateFilter(self._refiltered)
             self._table = self._make_table()
             self._none = ui.label("No agent is like that.").classes("sb-none")
             self._forgotten = ui.label().classes("sb-note")
+        self._read()
+        query.read_by(self._went)
 
     def refresh(self) -> None:
         """Shows what holds now; only what has changed is sent to the browser."""
@@ -85,41 +97,89 @@ class FleetTable:
         )
 
     def _make_table(self) -> LiveTable:
-        paging = {"page": 1, "rowsPerPage": self._size, "rowsNumber": 0, "sortBy": "state", "descending": False}
+        paging = {"page": 1, "rowsPerPage": _ROWS, "rowsNumber": 0, "sortBy": "state", "descending": False}
         table = LiveTable(_COLUMNS, row_key="token", pagination=paging, sizes=_PAGE_SIZES)
         table.props[":pagination-label"] = _PAGING_LABEL
         table.on("request", self._turn)
-        table.on("rowClick", js_handler="(event, row) => { window.location.href = '/agent/' + row.token }")
+        table.on("rowClick", js_handler="(event, row) => { window.location.href = row.href }")
         return table
+
+    def _read(self) -> None:
+        """Takes over what the address says."""
+        query = self._query
+        sort = query.text("sort")
+        column = sort.removeprefix("-")
+        self._order = RowOrder(column, sort.startswith("-")) if column in _COLUMN_NAMES else RowOrder()
+        rows = query.number("rows", _ROWS)
+        self._page, self._size = max(1, query.number("page", 1)), rows if rows in _PAGE_SIZES else _ROWS
+        self._filter.choose(query.text("state").split(","))
+
+    def _went(self) -> None:
+        self._read()
+        self._search.value = self._query.text("search")
+        self.refresh()
 
     def _turn(self, event: events.GenericEventArguments) -> None:
         """Another page, order or number of rows was asked for."""
         asked = event.args["pagination"]
-        self._page = int(asked["page"])
-        self._size = min(max(int(asked["rowsPerPage"]), 1), _PAGE_SIZES[-1])
-        self._order = RowOrder(str(asked["sortBy"] or "state"), bool(asked["descending"]))
+        column, descending = str(asked["sortBy"] or "state"), bool(asked["descending"])
+        page, rows = int(asked["page"]), int(asked["rowsPerPage"])
+        sort = f"{'-' if descending else ''}{column}"
+        self._query.put(
+            {
+                "sort": None if sort == "state" else sort,
+                "page": page if page > 1 else None,
+                "rows": None if rows == _ROWS else rows,
+            }
+        )
+        self._read()
         self.refresh()
 
-    def _refilter(self) -> None:
+    def _refiltered(self) -> None:
         self._page = 1
+        states = ",".join(state for state in STATE_LOOKS if state in self._filter.chosen)
+        self._query.put({"page": None, "state": states})
         self.refresh()
+
+    def _searched(self) -> None:
+        told = self._search.value or ""
+        if told != self._query.text("search"):
+            self._page = 1
+            self._query.put({"page": None, "search": told}, step=False)
+            self.refresh()
 
 
 def _shown(row: FleetRow, now_s: float) -> dict[str, Any]:
     """A row as the browser gets it."""
     look = STATE_LOOKS[row.state]
     return {
-        "token": row.token,
+        **{"token": row.token, "href": AGENT_ROUTE.format(agent=row.token)},
         "name": row.name,
         "state": row.state,
         "word": look.word,
         "remark": PROVISIONAL if row.provisional and row.state == "rebound" else None,
         "icon": look.icon,
         "family": group_name(row.family, row.method, row.version) or NOTHING,
+        "family_href": _family_href(row),
         "progress": percent(row.progress),
         "share": None if row.progress is None else round(100 * min(max(row.progress, 0.0), 1.0)),
         "intensity": figure(row.intensity),
         "cost": figure(row.cost) if row.departure_step is not None else NOTHING,
         "since": None if row.departure_step is None else f"since step {row.departure_step:,}",
-        "seen": ago(None if row.seen_s is None else now_s - row.seen_s),
+        "since_href": None if row.window is None else episode_link(*row.window),
+        "seen": _seen(row.seen_s, now_s),
     }
+
+
+def _family_href(row: FleetRow) -> str | None:
+    if not row.family:
+        return None
+    return with_query(FAMILIES, {"family": token_of_names(row.family, row.method, row.version)})
+
+
+def _seen(seen_s: float | None, now_s: float) -> float | str:
+    """When something last came from an agent; one that reports all the time is not sent again for its clock alone."""
+    at_s = moment(seen_s)
+    if at_s is None:
+        return NOTHING
+    return "now" if abs(now_s - at_s) < _HEARD_JUST_NOW_S else at_s

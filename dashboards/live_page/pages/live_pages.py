@@ -6,8 +6,11 @@ from pathlib import Path
 from fastapi import Request
 from nicegui import app, ui
 
+from springback.dashboards.live_page.links import AGENT_ROUTE
 from springback.dashboards.live_page.live_sink import LiveSink
+from springback.dashboards.live_page.page_query import PageQuery
 from springback.dashboards.live_page.pages.agent_page import AgentPage
+from springback.dashboards.live_page.pages.episodes import EpisodePanel
 from springback.dashboards.live_page.pages.families import BRIEF_COLUMNS, FamilyPanel, FamilyTable
 from springback.dashboards.live_page.pages.fleet_table import FleetTable
 from springback.dashboards.live_page.pages.page_frame import (
@@ -20,7 +23,6 @@ from springback.dashboards.live_page.pages.page_frame import (
 )
 from springback.dashboards.live_page.pages.pipeline_panel import PipelinePanel
 from springback.dashboards.live_page.pages.windows import WindowList, WindowPanel
-from springback.dashboards.live_page.pages.words import word_list
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
 
 _FROM_PYTHON = """\
@@ -87,7 +89,7 @@ class LivePages:
         style = app.add_static_file(local_file=Path(__file__).with_name("live_style.css"), url_path="/live_style.css")
         ui.add_head_html(f'<link rel="stylesheet" href="{style}">', shared=True)
 
-        fills: dict[PageName, Callable[[Refreshed], None]] = {
+        fills: dict[PageName, Callable[[Refreshed, PageQuery], None]] = {
             "Fleet": self._fleet,
             "Families": self._families,
             "Windows": self._windows,
@@ -96,24 +98,26 @@ class LivePages:
         for name, fill in fills.items():
             ui.page(PAGES[name], title=f"{name} \N{MIDDLE DOT} springback")(self._page(name, fill))
 
-        def agent(request: Request, token: str) -> None:
-            with page_frame(self._sink, self._bootstrap, None, _dark(request)) as refreshed:
-                refreshed(AgentPage(self._sink, token, self._window).refresh)
-                word_list()
+        def agent_page(request: Request, agent: str) -> None:
+            query = PageQuery(request.query_params)
+            with page_frame(self._sink, self._bootstrap, None, _dark(request), query=query) as refreshed:
+                refreshed(AgentPage(self._sink, agent, self._window, query).refresh)
 
-        ui.page("/agent/{token}", title="Agent \N{MIDDLE DOT} springback")(agent)
+        ui.page(AGENT_ROUTE, title="Agent \N{MIDDLE DOT} springback")(agent_page)
 
-    def _page(self, name: PageName, fill: Callable[[Refreshed], None]) -> Callable[[Request], None]:
+    def _page(self, name: PageName, fill: Callable[[Refreshed, PageQuery], None]) -> Callable[[Request], None]:
         def page(request: Request) -> None:
-            with page_frame(self._sink, self._bootstrap, name, _dark(request)) as refreshed:
-                fill(refreshed)
+            query = PageQuery(request.query_params)
+            frame = page_frame(self._sink, self._bootstrap, name, _dark(request), heading=name, query=query)
+            with frame as refreshed:
+                fill(refreshed, query)
 
         return page
 
-    def _fleet(self, refreshed: Refreshed) -> None:
+    def _fleet(self, refreshed: Refreshed, query: PageQuery) -> None:
         content = ui.element("div").classes("sb-fleet-page")
         with content:
-            refreshed(FleetTable(self._sink).refresh)
+            refreshed(FleetTable(self._sink, query).refresh)
             with ui.element("aside").classes("sb-aside"):
                 with ui.element("section").classes("sb-card").props('aria-label="Families"'):
                     ui.link("Families", PAGES["Families"]).classes("sb-title")
@@ -121,26 +125,26 @@ class LivePages:
                 with ui.element("section").classes("sb-card").props('aria-label="Recent rebound windows"'):
                     ui.link("Recent rebound windows", PAGES["Windows"]).classes("sb-title")
                     windows = WindowList(_NEWEST_WINDOWS, "short")
-            word_list()
         refreshed(empty_state(self._sink, self._bootstrap, content))
 
         def refresh() -> None:
             with self._sink.look() as (view, _):
                 known, newest = view.families(), view.windows()
+                skews = {window.key.agent: view.skew_s(window.key.agent) for window in newest[:_NEWEST_WINDOWS]}
             families.show(known)
-            windows.show(newest)
+            windows.show(newest[:_NEWEST_WINDOWS], skews.__getitem__)
 
         refreshed(refresh)
 
-    def _families(self, refreshed: Refreshed) -> None:
-        refreshed(FamilyPanel(self._sink).refresh)
-        word_list()
+    def _families(self, refreshed: Refreshed, query: PageQuery) -> None:
+        refreshed(FamilyPanel(self._sink, query).refresh)
 
-    def _windows(self, refreshed: Refreshed) -> None:
-        refreshed(WindowPanel(self._sink).refresh)
-        word_list()
+    def _windows(self, refreshed: Refreshed, query: PageQuery) -> None:
+        windows, episodes = WindowPanel(self._sink, query), EpisodePanel(self._sink, query)
+        refreshed(windows.refresh)
+        refreshed(episodes.refresh)
 
-    def _pipeline(self, refreshed: Refreshed) -> None:
+    def _pipeline(self, refreshed: Refreshed, query: PageQuery) -> None:
         refreshed(PipelinePanel(self._sink, self._bootstrap).refresh)
 
 

@@ -4,14 +4,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from nicegui import ui
+from nicegui import context, ui
 
+from springback.dashboards.live_page import links
+from springback.dashboards.live_page.explained import PageScript, text, word_list
 from springback.dashboards.live_page.live_sink import LiveSink
+from springback.dashboards.live_page.page_query import PageQuery
 from springback.sinks.fleet.sight import Blindness
 
 PageName = Literal["Fleet", "Families", "Windows", "Pipeline"]
 
-PAGES: dict[PageName, str] = {"Fleet": "/", "Families": "/families", "Windows": "/windows", "Pipeline": "/pipeline"}
+PAGES: dict[PageName, str] = {
+    "Fleet": links.FLEET,
+    "Families": links.FAMILIES,
+    "Windows": links.WINDOWS,
+    "Pipeline": links.PIPELINE,
+}
 
 Refresh = Callable[[], None]
 """Brings a part of a page to what holds now; called about once a second."""
@@ -35,22 +43,33 @@ def theme_of(cookie: str | None) -> bool | None:
 
 @contextmanager
 def page_frame(
-    sink: LiveSink, bootstrap: str, active: PageName | None, dark: bool | None
+    sink: LiveSink,
+    bootstrap: str,
+    active: PageName | None,
+    dark: bool | None,
+    *,
+    heading: str | None = None,
+    query: PageQuery | None = None,
 ) -> Iterator[Callable[[Refresh], None]]:
-    """A page; its content is what the block makes.
+    """A page; its content is what the block makes, and the words of the glossary follow.
 
     Args:
         sink: what is shown.
         bootstrap: the broker's address, so that one can find out why it does not answer.
         active: which page this is.
         dark: as `theme_of` tells.
+        heading: of the whole page, for those who do not see it; None where the content has one.
+        query: what the address says of what is shown.
 
     Yields:
         what takes the parts that are to be refreshed.
     """
     refreshes: list[Refresh] = []
-    with ui.element("header").classes("sb-header"):
-        ui.link("springback", "/").classes("sb-brand")
+    with sink.look() as (_, now_s):
+        pass
+    # What NiceGUI puts a page's content into is its `main` already, and a banner is none inside of that.
+    with context.client.layout, ui.element("header").classes("sb-header") as header:
+        ui.link("springback", links.FLEET).classes("sb-brand")
         with ui.element("nav").classes("sb-nav").props('aria-label="Pages"'):
             for name, address in PAGES.items():
                 link = ui.link(name, address)
@@ -58,9 +77,16 @@ def page_frame(
                     link.classes("sb-nav--active").props('aria-current="page"')
         refreshes.append(_sight_chip(sink))
         _theme_switch(dark)
-    with ui.element("main").classes("sb-main"):
+        frame = PageScript(now_s)
+        if query is not None:
+            query.bind(frame)
+    header.move(target_index=0)
+    with ui.element("div").classes("sb-main"):
+        if heading is not None:
+            text(heading, "h1").classes("sb-unseen")
         refreshes.append(_banner(sink, bootstrap))
         yield refreshes.append
+        word_list()
 
     def refresh() -> None:
         for part in refreshes:
@@ -72,7 +98,7 @@ def page_frame(
 
 def _sight_chip(sink: LiveSink) -> Refresh:
     with ui.element("div").classes("sb-sight").props('role="status"') as chip:
-        icon = ui.icon("")
+        icon = ui.icon("").props('aria-hidden="true"')
         word = ui.label().classes("sb-sight-word")
     looks: dict[Blindness | None, tuple[str, str]] = {
         None: ("sensors", "live"),
@@ -92,7 +118,7 @@ def _sight_chip(sink: LiveSink) -> Refresh:
 
 def _banner(sink: LiveSink, bootstrap: str) -> Refresh:
     with ui.element("div").classes("sb-banner").props('role="alert"') as banner:
-        ui.icon("visibility_off")
+        ui.icon("visibility_off").props('aria-hidden="true"')
         text = ui.label()
     told: dict[Blindness, str] = {
         "no broker": f"No broker answers at {bootstrap}. What agents do now is unknown; what is shown is from before.",

@@ -3,7 +3,7 @@
 from nicegui import ui
 
 from springback.dashboards.live_page.live_sink import LiveSink
-from springback.dashboards.live_page.page_parts import NOTHING, ago, section_title, stat
+from springback.dashboards.live_page.page_parts import NOTHING, section_title, stat, stat_at
 from springback.sinks.fleet.sight import Blindness
 
 _BROKER = {True: "answers", False: "does not answer", None: "not asked yet"}
@@ -29,9 +29,10 @@ class PipelinePanel:
             with ui.element("dl").classes("sb-stats"):
                 for name in (
                     *("Broker", "Caught up", "Frames behind", "Readings a second", "Steps a second"),
-                    *("Last report of an agent", "Agents", "Episodes ended", "Dead letters", "Unreadable messages"),
+                    *("Agents", "Episodes ended", "Dead letters", "Unreadable messages"),
                 ):
                     self._figures[name] = stat(name)
+                self._last = stat_at("Last report of an agent")
             ui.label(f"The broker is at {bootstrap}.").classes("sb-note")
         with ui.element("div").classes("sb-halves"):
             self._behind = _Counts("Frames that no worker has read yet", _MOST_PARTITIONS)
@@ -49,14 +50,15 @@ class PipelinePanel:
                 "Frames behind": f"{sum(behind.values()):,}" if sight.broker_reachable else NOTHING,
                 "Readings a second": f"{view.readings_per_second(now_s):,.1f}",
                 "Steps a second": f"{view.steps_per_second(now_s):,.1f}",
-                "Last report of an agent": ago(None if sight.newest_s is None else now_s - sight.newest_s),
                 "Agents": f"{sum(1 for _ in view.agents()):,}",
                 "Episodes ended": f"{view.episodes_ended:,}",
                 "Dead letters": f"{view.dead_letters.total():,}",
                 "Unreadable messages": f"{view.unreadable:,}",
             }
+            newest_s = sight.newest_s
         for name, text in texts.items():
             self._figures[name].text = text
+        self._last.show(newest_s)
         waiting = sorted((partition, frames) for partition, frames in behind.items() if frames)
         self._behind.show(
             [(f"partition {partition}", frames) for partition, frames in waiting[:_MOST_PARTITIONS]],

@@ -4,9 +4,9 @@ from typing import Any
 
 from nicegui import ui
 
+from springback.dashboards.live_page.explained import word_id
 from springback.dashboards.live_page.page_parts import NOTHING, Column, LiveTable, figure
 from springback.stream_processors.metrics.figure_words import share_text, stress_text
-from springback.stream_processors.metrics.glossary import meaning
 from springback.stream_processors.resilience.readings import FamilyReading, LevelFigures, LevelState
 
 LEVEL_LOOKS: dict[LevelState, tuple[str, str]] = {
@@ -18,12 +18,12 @@ LEVEL_LOOKS: dict[LevelState, tuple[str, str]] = {
 """The mark and the icon of what a level shows."""
 
 _COLUMNS = (
-    Column("stress", "λ", "left"),
+    Column("stress", "λ", "left", word="stress λ"),
     Column("state", "Shows", "left", look="mark"),
-    Column("episodes", "Episodes", "right", "sb-wide", hint="The latest ones that the level rests on"),
-    Column("margin", "M", "right", hint=meaning("margin M")),
-    Column("favourable", "M⁺", "right", "sb-wide", hint=meaning("favourable margin M⁺")),
-    Column("violations", "Broke the contract", "right", look="remark", hint=meaning("violation share")),
+    Column("episodes", "Episodes", "right", "sb-wide", hint="The latest ones that the level rests on."),
+    Column("margin", "M", "right", word="margin M"),
+    Column("favourable", "M⁺", "right", "sb-wide", word="favourable margin M⁺"),
+    Column("violations", "Broke the contract", "right", look="remark", word="violation share"),
 )
 _MOST_LEVELS = 100
 
@@ -61,7 +61,7 @@ def _row(place: int, stress: float | None, level: LevelFigures) -> dict[str, Any
         "key": place,
         **{"stress": stress_text(stress), "stress_sort": place},
         **{"state": level.state, "state_sort": level.state, "state_mark": mark, "state_icon": icon},
-        "state_hint": meaning(level.state),
+        "state_word": word_id(level.state),
         **{"episodes": f"{level.episodes:,}", "episodes_sort": level.episodes},
         **{"margin": figure(level.margin), "margin_sort": _sortable(level.margin)},
         **{"favourable": figure(level.favourable_margin), "favourable_sort": _sortable(level.favourable_margin)},

@@ -1,58 +1,43 @@
-"""Rebound windows: in a sentence, as a list with figures, and the page of recent ones."""
+"""Rebound windows: as a list of sentences with when, where and how much, and the page of recent ones."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from nicegui import ui
 
+from springback.dashboards.live_page.explained import When, term, text
+from springback.dashboards.live_page.links import agent_link, episode_link, family_link
 from springback.dashboards.live_page.live_sink import LiveSink
-from springback.dashboards.live_page.page_parts import NOTHING, figure, section_title
-from springback.sinks.fleet.fleet_state import agent_key
+from springback.dashboards.live_page.page_parts import ChoiceBar, group_name, section_title
+from springback.dashboards.live_page.page_query import PageQuery
+from springback.dashboards.live_page.pages.pager import Pager
+from springback.dashboards.live_page.window_words import WINDOW_LOOKS, window_figures, window_sentence
 from springback.sinks.fleet.labels import clean_label_value
-from springback.stream_processors.resilience.readings import ChannelCosts, WindowCause, WindowReading, WindowState
+from springback.stream_processors.metrics.figure_words import stress_text
+from springback.stream_processors.resilience.readings import EpisodeTraits, WindowReading
 
-_CAUSES: dict[WindowCause, str] = {
-    "effort": "with more effort than is normal there",
-    "delay": "as its task came no nearer",
-    "effort+delay": "with more effort than is normal there, and as its task came no nearer",
-}
-
-_LOOKS: dict[WindowState, tuple[str, str, str]] = {
-    "open": ("rebound", "settings_backup_restore", "open"),
-    "recovered": ("calm", "check_circle_outline", "recovered"),
-    "unrecovered": ("stalled", "report", "unrecovered"),
-    "censored": ("unknown", "help_outline", "censored"),
-}
 Density = Literal["full", "short"]
+
+SPANS: Mapping[str, tuple[str, float]] = {
+    "": ("All that is remembered", float("inf")),
+    "24h": ("Last 24 hours", 86_400.0),
+    "1h": ("Last hour", 3600.0),
+    "10m": ("Last 10 minutes", 600.0),
+}
+"""How far back a list goes, by what stands for it in addresses: its words, and seconds."""
+
+UNSTEADY_S = 2.0
+"""The clock of an agent is estimated anew all the time, and moves what is told by it: less is not shown."""
+
+_STATES: Mapping[str, str] = {"": "Any", **{state: look[2].capitalize() for state, look in WINDOW_LOOKS.items()}}
 _ROWS = 25
-
-
-def dominant_channel(costs: ChannelCosts) -> str | None:
-    """The channel that cost most; None where none did."""
-    shares = {"cognitive": costs.cognitive, "physical": costs.physical, "debt": costs.debt}
-    name = max(shares, key=lambda channel: shares[channel])
-    return name if shares[name] > 0 else None
-
-
-def window_sentence(window: WindowReading) -> str:
-    """What happened, what has become of it, and whether it counts."""
-    told = _sentence(window)
-    return f"{told} Provisional: its family is still learning." if window.provisional else told
-
-
-def _sentence(window: WindowReading) -> str:
-    agent = clean_label_value(window.key.agent)
-    head = f"{agent} departed from its baseline at step {window.departure_step:,}, {_CAUSES[window.cause]},"
-    steps = f"{window.length_steps:,} step{'' if window.length_steps == 1 else 's'}"
-    match window.state:
-        case "recovered":
-            return f"{head} and re-entered at step {window.reentry_step:,}, after {steps}."
-        case "unrecovered":
-            return f"{head} and had not re-entered when its episode ended, {steps} on."
-        case "censored":
-            return f"{head} and was lost sight of after {steps}: whether it recovered is not known."
-        case "open":
-            return f"{head} and has not re-entered yet."
+_FIGURES: tuple[tuple[str, str], ...] = (
+    ("cause", "cause"),
+    ("channel", "channel"),
+    ("lost cycles", "lost cycles"),
+    ("peak g", "peak g"),
+    ("recovery cost C_rec", "cost"),
+)
 
 
 class WindowList:
@@ -61,97 +46,168 @@ class WindowList:
     Args:
         rows: the most windows that are shown.
         density: `short` leaves the figures out.
-        linked: whether a sentence leads to its agent.
+        of_agent: whether all are of one agent, which need not be named again.
     """
 
-    def __init__(self, rows: int, density: Density = "full", *, linked: bool = True) -> None:
+    def __init__(self, rows: int, density: Density = "full", *, of_agent: bool = False) -> None:
         self._none = ui.label("No rebound window yet.").classes("sb-none")
-        with ui.element("ul").classes(f"sb-windows sb-windows--{density}"):
-            self._rows = [_WindowRow(density, linked) for _ in range(rows)]
+        with ui.element("ul").classes(f"sb-windows sb-windows--{density}") as self._list:
+            self._rows = [_WindowRow(density, of_agent) for _ in range(rows)]
 
-    def show(self, windows: Sequence[WindowReading]) -> None:
-        """Shows these, the first ones if there are more than rows."""
+    def show(self, windows: Sequence[WindowReading], skew_s: Callable[[str], float]) -> None:
+        """Shows these, the first ones if there are more than rows.
+
+        Args:
+            windows: newest first.
+            skew_s: how far an agent's clock, by which its windows' times are, is ahead of the broker's.
+        """
         self._none.set_visibility(not windows)
-        for number, row in enumerate(self._rows):
-            row.show(windows[number] if number < len(windows) else None)
+        self._list.set_visibility(bool(windows))
+        for row, window in zip(self._rows, windows, strict=False):
+            row.show(window, window.departure_time_s - skew_s(window.key.agent))
+        for row in self._rows[len(windows) :]:
+            row.hide()
+
+
+class Whereabouts:
+    """When something was, and of whom: the time, agent, family, task and stress, with links.
+
+    Args:
+        of_agent: whether the agent need not be named.
+    """
+
+    def __init__(self, *, of_agent: bool = False) -> None:
+        with ui.element("div").classes("sb-where"):
+            self._when = When()
+            self._agent = None if of_agent else ui.link("", "").classes("sb-link")
+            self._family = ui.link("", "").classes("sb-link")
+            self._task = text()
+            with ui.element("span"):
+                term("stress λ", "λ")
+                self._stress = text()
+
+    def show(self, agent: str, traits: EpisodeTraits, at_s: float) -> None:
+        """Shows these; the time is in seconds since 1970, by the broker's clock."""
+        before = self._when.props.get("at")
+        if before is None or not abs(before - at_s) < UNSTEADY_S:
+            self._when.show(at_s)
+        if self._agent is not None:
+            self._agent.text = clean_label_value(agent)
+            self._agent.props["href"] = agent_link(agent)
+        names = (clean_label_value(name) for name in (traits.family, traits.method, traits.version))
+        self._family.text = group_name(*names)
+        self._family.props["href"] = family_link(traits)
+        self._task.text = clean_label_value(traits.task)
+        self._stress.text = f" {stress_text(traits.declared_stress)}"
 
 
 class _WindowRow:
-    def __init__(self, density: Density, linked: bool) -> None:
-        self._window: WindowReading | None = None
+    def __init__(self, density: Density, of_agent: bool) -> None:
+        self._shown: tuple[WindowReading, float] | None = None
+        self._mark = ""
         with ui.element("li") as self._row:
             with ui.element("span").classes("sb-state") as self._chip:
-                self._icon, self._word = ui.icon(""), ui.label()
-            if linked:
-                self._link: ui.link | None = ui.link("", "").classes("sb-sentence")
-            else:
-                self._link, self._sentence = None, ui.label().classes("sb-sentence")
+                self._icon, self._word = ui.icon("").props('aria-hidden="true"'), text()
+            self._link = ui.link("", "").classes("sb-sentence")
+            self._where = Whereabouts(of_agent=of_agent)
             self._figures: list[ui.label] = []
             if density == "full":
                 with ui.element("dl").classes("sb-figures"):
-                    for name in ("cause", "channel", "lost cycles", "peak g", "cost"):
+                    for word, name in _FIGURES:
                         with ui.element("div"):
                             with ui.element("dt"):
-                                ui.label(name)
+                                term(word, name)
                             with ui.element("dd"):
                                 self._figures.append(ui.label())
-        self._mark = ""
         self._row.set_visibility(False)
 
-    def show(self, window: WindowReading | None) -> None:
-        if window == self._window:
+    def hide(self) -> None:
+        if self._shown is not None:
+            self._shown = None
+            self._row.set_visibility(False)
+
+    def show(self, window: WindowReading, departed_s: float) -> None:
+        if self._shown is not None and self._shown[0] is window and abs(self._shown[1] - departed_s) < UNSTEADY_S:
             return
-        self._window = window
-        self._row.set_visibility(window is not None)
-        if window is None:
-            return
-        mark, self._icon.name, self._word.text = _LOOKS[window.state]
+        self._shown = window, departed_s
+        self._row.set_visibility(True)
+        mark, self._icon.name, self._word.text = WINDOW_LOOKS[window.state]
         self._chip.classes(add=f"sb-state--{mark}", remove=self._mark)
         self._mark = f"sb-state--{mark}"
-        if self._link is None:
-            self._sentence.text = window_sentence(window)
-        else:
-            self._link.text = window_sentence(window)
-            self._link.props["href"] = f"/agent/{agent_key(clean_label_value(window.key.agent)).hex()}"
-        closed = window.state != "open"
-        texts = (
-            window.cause.replace("+", " and "),
-            dominant_channel(window.costs) or NOTHING,
-            figure(window.lost_cycles),
-            figure(window.peak),
-            figure(window.recovery_cost) if closed else f"{figure(window.recovery_cost)} at the alarm",
-        )
-        for label, text in zip(self._figures, texts, strict=False):
-            label.text = text
+        self._link.text = window_sentence(window)
+        self._link.props["href"] = episode_link(window.key, window.number)
+        self._where.show(window.key.agent, window.traits, departed_s)
+        for label, told in zip(self._figures, window_figures(window), strict=False):
+            label.text = told
 
 
 class WindowPanel:
-    """The windows that are remembered, newest first, a page at a time."""
+    """The windows that are remembered, newest first, a page at a time; which of them is said by the address.
 
-    def __init__(self, sink: LiveSink) -> None:
-        self._sink = sink
-        self._first = 0
+    Args:
+        sink: what is shown.
+        query: what the address says: `search`, `state`, `since` and `page`.
+    """
+
+    def __init__(self, sink: LiveSink, query: PageQuery) -> None:
+        self._sink, self._query = sink, query
         with ui.element("section").classes("sb-card").props('aria-label="Recent rebound windows"'):
             section_title("Recent rebound windows")
+            with ui.element("div").classes("sb-choices-bar"):
+                self._search = ui.input(placeholder="Find an agent, a family or a task", value=query.text("search"))
+                self._search.props(
+                    'dense outlined clearable debounce=200 aria-label="Find an agent, a family or a task"'
+                )
+                self._search.classes("sb-search")
+                self._search.on_value_change(self._searched)
+                self._state = ChoiceBar("State", _STATES, lambda state: self._choose("state", state))
+                words = {value: words for value, (words, _) in SPANS.items()}
+                self._since = ChoiceBar("Time", words, lambda since: self._choose("since", since))
             self._windows = WindowList(_ROWS)
-            with ui.element("div").classes("sb-pager") as self._pager:
-                self._told = ui.label().classes("sb-note")
-                with ui.element("div"):
-                    for icon, name, step in (("chevron_left", "Newer", -_ROWS), ("chevron_right", "Older", _ROWS)):
-                        button = ui.button(icon=icon, color=None, on_click=lambda step=step: self._turn(step))
-                        button.props(f'flat round dense aria-label="{name}"')
+            self._pager = Pager(_ROWS, self._turn)
+        query.read_by(self._went)
 
     def refresh(self) -> None:
         """Shows what holds now."""
-        with self._sink.look() as (view, _):
-            newest = view.windows()
-        self._first = max(0, min(self._first, (len(newest) - 1) // _ROWS * _ROWS))
-        shown = newest[self._first : self._first + _ROWS]
-        self._windows.show(shown)
-        self._pager.set_visibility(bool(shown))
-        last = self._first + len(shown)
-        self._told.text = f"{self._first + 1:,}\N{EN DASH}{last:,} of {len(newest):,} that are remembered"
+        query = self._query
+        state = query.text("state") if query.text("state") in _STATES else ""
+        since = query.text("since") if query.text("since") in SPANS else ""
+        self._state.show(state)
+        self._since.show(since)
+        with self._sink.look() as (view, now_s):
+            known = view.windows()
+            skews = {agent: view.skew_s(agent) for agent in {window.key.agent for window in known}}
+        oldest_s = now_s - SPANS[since][1]
+        chosen = [
+            window
+            for window in known
+            if (not state or window.state == state)
+            and not window.departure_time_s - skews[window.key.agent] < oldest_s
+            and has_words(query.text("search"), window.key.agent, window.traits)
+        ]
+        first = self._pager.show(query.number("page", 1), len(chosen))
+        self._windows.show(chosen[first : first + _ROWS], skews.__getitem__)
 
-    def _turn(self, step: int) -> None:
-        self._first += step
+    def _turn(self, page: int) -> None:
+        self._query.put({"page": page if page > 1 else None})
         self.refresh()
+
+    def _choose(self, name: str, value: str) -> None:
+        self._query.put({"page": None, "episodes": None, name: value})
+        self.refresh()
+
+    def _searched(self) -> None:
+        told = self._search.value or ""
+        if told != self._query.text("search"):
+            self._query.put({"page": None, "episodes": None, "search": told}, step=False)
+            self.refresh()
+
+    def _went(self) -> None:
+        self._search.value = self._query.text("search")
+        self.refresh()
+
+
+def has_words(searched: str, agent: str, traits: EpisodeTraits) -> bool:
+    """Whether each word that is searched for is in the agent's name, its family, its method or its task."""
+    fields = [clean_label_value(name).casefold() for name in (agent, traits.family, traits.method, traits.task)]
+    return all(any(word in field for field in fields) for word in searched.casefold().split())

@@ -17,11 +17,10 @@ from springback.dashboards.live_page.fleet_rows import (
     sort_rows,
 )
 from springback.dashboards.live_page.fleet_view import EventRate, FleetView, ViewBounds
-from springback.dashboards.live_page.pages.windows import dominant_channel, window_sentence
 from springback.sinks.fleet.fleet_state import agent_key
 from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.sink import DeadLetter
-from springback.stream_processors.resilience.readings import AgentCounts, ChannelCosts, EpisodeKey, Reading
+from springback.stream_processors.resilience.readings import AgentCounts, EpisodeKey, Reading
 from springback.stream_processors.resilience.window_evidence import WindowEvidence
 from tests.dashboards.live_page.fake_fleet import family, status, summary, window
 from tests.reading_builders import episode_begun
@@ -217,25 +216,6 @@ def test_rows_are_sorted_filtered_and_paged() -> None:
         *("1\u20132 of 5", "1\u20132 of 5", "3\u20134 of 5", "5\u20135 of 5", "5\u20135 of 5")
     ]
     assert page_of([], 1, 50).told() == "0 of 0"
-
-
-@pytest.mark.parametrize(
-    ("state", "end"),
-    [
-        ("recovered", "and re-entered at step 52, after 12 steps."),
-        ("unrecovered", "and had not re-entered when its episode ended, 12 steps on."),
-        ("censored", "and was lost sight of after 12 steps: whether it recovered is not known."),
-        ("open", "and has not re-entered yet."),
-    ],
-)
-def test_a_window_is_told_in_a_sentence(state: str, end: str) -> None:
-    told = window_sentence(window("robot-7", state=state, cause="delay"))
-    assert told == f"robot-7 departed from its baseline at step 41, as its task came no nearer, {end}"
-
-
-def test_the_dominant_channel_is_the_one_that_cost_most() -> None:
-    assert dominant_channel(ChannelCosts(cognitive=0.5, physical=0.25, debt=0.75)) == "debt"
-    assert dominant_channel(ChannelCosts()) is None
 
 
 def test_an_agent_of_two_producers_takes_the_steps_of_each_once() -> None:

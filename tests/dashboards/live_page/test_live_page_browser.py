@@ -359,7 +359,7 @@ def test_recent_windows_are_paged(live: LiveProcess, sender: ReadingSender, open
     expect(told.last).to_contain_text(last)
     page.get_by_role("button", name="Newer").click()
     expect(told).to_have_count(25)
-    told.first.get_by_role("link").click()
+    told.first.get_by_role("link", name="robot-7", exact=True).click()
     expect(page.get_by_role("heading", name="robot-7")).to_be_visible()
 
 

@@ -3,11 +3,22 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from springback.dashboards.live_page.agent_memory import AgentHistory, Span
-from springback.dashboards.live_page.charts import cost_chart, curve_words, intensity_chart, stress_chart
+from springback.dashboards.live_page.charts import (
+    cost_chart,
+    curve_words,
+    intensity_chart,
+    intensity_height,
+    intensity_ticks,
+    progress_chart,
+    stress_chart,
+)
 from tests.dashboards.live_page.fake_fleet import NOTHING_KNOWN, family, level, moments, status
+from tests.examples import examples
 from tests.reading_builders import failed_level
 
 
@@ -23,10 +34,46 @@ def test_g_is_drawn_with_its_channels_the_shaded_windows_and_the_level_of_re_ent
     assert [series["name"] for series in options["series"]] == ["g", "cognitive", "physical", "debt"]
     assert len({series["lineStyle"]["type"] for series in options["series"]}) == 3  # told apart without colour
     first = options["series"][0]
-    assert first["data"][-1] == [1004_000, 0.5]
+    assert first["data"][-1] == [1004_000, 0.1761]  # log10(1 + 0.5)
     assert first["markArea"]["data"] == [[{"xAxis": 1002_000}, {"xAxis": 1004_000}]]
-    assert [line["yAxis"] for line in first["markLine"]["data"]] == [1.0, 3.0]
+    heights = [line["yAxis"] for line in first["markLine"]["data"]]
+    assert heights == pytest.approx([0.30103, 0.60206])  # log10 of 1 + 1 and of 1 + 3
     assert (options["xAxis"]["min"], options["xAxis"]["max"]) == (944_000, 1004_000)
+
+
+def test_on_the_scale_of_g_1_and_80_can_both_be_read() -> None:
+    assert intensity_ticks(80.0) == [0, 1, 3, 10, 30, 100]
+    assert intensity_ticks(0.0) == [0, 1, 3]
+    assert intensity_ticks(30.0) == [0, 1, 3, 10, 30]
+    assert intensity_ticks(30.1) == [0, 1, 3, 10, 30, 100]
+    top = intensity_height(100.0)
+    assert 0.14 < intensity_height(1.0) / top < 0.16  # a seventh of the height
+    assert 0.94 < intensity_height(80.0) / top < 0.96
+    taken = AgentHistory()
+    for step, intensity in enumerate((0.5, 61.0, 1.0)):  # its physical channel is 1.3 times as large: 79.3
+        taken.add(1000.0 + step, status("robot-1", step, intensity=intensity).episodes[0])
+    axis = intensity_chart(taken, [], 1.0, None)["yAxis"]
+    assert axis["axisLabel"]["customValues"] == axis["axisTick"]["customValues"]
+    assert [round(10**height - 1) for height in axis["axisLabel"]["customValues"]] == [0, 1, 3, 10, 30, 100]
+    assert (axis["min"], axis["max"]) == (0, intensity_height(100.0))
+
+
+@settings(max_examples=examples(60))
+@given(st.floats(0, 1e9))
+def test_the_scale_of_g_holds_what_is_shown_in_order(intensity: float) -> None:
+    ticks = intensity_ticks(intensity)
+    assert ticks[-1] >= intensity
+    assert len(ticks) == 3 or ticks[-2] < intensity
+    assert ticks == sorted(set(ticks))
+    assert 10 ** intensity_height(intensity) - 1 == pytest.approx(intensity, rel=1e-9, abs=1e-9)
+
+
+def test_no_more_is_drawn_than_is_asked_for() -> None:
+    options = intensity_chart(history(200), [], 1.0, None, last_s=30.0)
+    assert [len(series["data"]) for series in options["series"]] == [31] * 4
+    assert (options["xAxis"]["min"], options["xAxis"]["max"]) == (1169_000, 1199_000)
+    assert len(cost_chart(history(200), [], last_s=120.0)["series"][0]["data"]) == 121
+    assert len(progress_chart(history(20), [], last_s=120.0)["series"][0]["data"]) == 20
 
 
 def test_a_window_that_began_before_the_samples_is_shaded_from_the_edge() -> None:
