@@ -54,6 +54,7 @@ export const When = {
 };
 
 // What can be asked for its meaning carries it itself, or the id of the element that does.
+const LEAVING_MS = 200;
 const ASKED = "[data-tip], [data-word]";
 
 function meaningOf(element) {
@@ -65,8 +66,10 @@ function meaningOf(element) {
 export function explainIn(box) {
   let shown = null;
   let pinned = false;
+  let leaving = 0;
 
   function hide() {
+    clearTimeout(leaving);
     shown?.removeAttribute("aria-describedby");
     const { word } = shown?.dataset ?? {};
     if (word) shown.setAttribute("aria-describedby", word);
@@ -76,6 +79,7 @@ export function explainIn(box) {
   }
 
   function show(element) {
+    clearTimeout(leaving);
     if (shown !== element) hide();
     const meaning = meaningOf(element);
     if (!meaning) return;
@@ -95,6 +99,7 @@ export function explainIn(box) {
   const listeners = {
     click(event) {
       const element = asked(event);
+      if (box.contains(event.target)) return;
       if (element === null || element.matches("a")) return hide();
       if (element.dataset.tip === undefined && !element.matches("button")) return;
       // Neither a row that leads somewhere, nor a header that sorts, is meant; to choose a row besides does no harm.
@@ -106,10 +111,15 @@ export function explainIn(box) {
     },
     pointerover(event) {
       const element = pointedAt(event);
-      if (event.pointerType !== "touch" && element !== null && !pinned) show(element);
+      if (event.pointerType === "touch" || pinned) return;
+      if (element !== null) show(element);
+      else if (box.contains(event.target)) clearTimeout(leaving);
     },
     pointerout(event) {
-      if (event.pointerType !== "touch" && !pinned && shown !== null && !shown.contains(event.relatedTarget)) hide();
+      if (event.pointerType === "touch" || pinned || shown === null || shown.contains(event.relatedTarget)) return;
+      // Time to reach the box with the pointer, to read there, or to mark what it says.
+      clearTimeout(leaving);
+      leaving = setTimeout(hide, LEAVING_MS);
     },
     focusin(event) {
       const element = asked(event);
