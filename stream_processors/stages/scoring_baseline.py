@@ -6,6 +6,7 @@ the context is a family, so a switch writes the families that have changed and n
 from the bytes that are kept, also by the worker that made them: whoever reads them scores to the last bit alike.
 """
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
@@ -16,10 +17,13 @@ from springback.stream_processors.errors import StateFormatError
 from springback.stream_processors.exact.context_log import (
     ContextLog,
     Parts,
+    content_key,
     decode_content,
     decode_switch,
     digest_of,
+    encode_switch,
     read_context_key,
+    switch_key,
 )
 from springback.stream_processors.exact.contexts import HeldContext, Renewal
 from springback.stream_processors.exact.port import Output, StageEvent
@@ -194,6 +198,40 @@ def baseline_switches(
         log = ContextLog(decode_switch(key, record) for key, record in written.items())
         found[partition] = [BaselineSwitch(switch.from_offset, baseline_of(switch.parts)) for switch in log.path]
     return found
+
+
+def family_switches(
+    records: Iterable[tuple[bytes, bytes | None]], partition: int, family: str, offsets: range, grid: AnchorGrid
+) -> list[BaselineSwitch]:
+    """What scored the steps of one family in a stretch of a partition: as `baseline_switches`, and no more than that.
+
+    Args:
+        records: as for `baseline_switches`; those of other partitions are passed over.
+        partition: of the steps.
+        family: theirs.
+        offsets: the stretch.
+        grid: the anchor grid of the settings.
+
+    Raises:
+        StateFormatError: a record cannot be read, or the content that a switch names is not among them.
+    """
+    written: dict[bytes, bytes] = {}
+    contents: dict[bytes, bytes] = {}
+    for key, record in records:
+        place = read_context_key(key)
+        if place is not None and record is not None and place.partition == partition:
+            (written if place.digest is None else contents)[key] = record
+    path = ContextLog(decode_switch(key, record) for key, record in written.items()).path
+    first = bisect_right(path, offsets.start, key=lambda switch: switch.from_offset) - 1
+    of_stretch = [switch for switch in path[max(0, first) :] if switch.from_offset < offsets.stop]
+    needed: dict[bytes, bytes | None] = {}
+    for switch in of_stretch:
+        parts = {name: digest for name, digest in switch.parts.items() if name == family}
+        needed[switch_key(switch)] = encode_switch(msgspec.structs.replace(switch, parts=parts))
+        for digest in parts.values():
+            key = content_key(partition, digest)
+            needed[key] = contents.get(key)
+    return baseline_switches(needed.items(), grid).get(partition, [])
 
 
 def _outline_of(content: bytes) -> _Outline:

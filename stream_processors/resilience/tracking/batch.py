@@ -3,7 +3,9 @@
 Names become small integers here, once: `families` and `mode_names` say what they stand for.
 """
 
+import itertools
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -139,10 +141,17 @@ class Batch:
         """The positions of the episodes that have rows, rising."""
         return np.flatnonzero(self.starts < self.stops)
 
-    def text(self, column: str, row: int) -> str:
-        """What a row's own frame says in a text column that is not joined; empty where it says nothing."""
-        found = self.frames[self.frame[row]].frame.steps.get(column)
-        return found.values[found.codes[self.frame_row[row]]] if isinstance(found, TextColumn) else ""
+    def texts(self, column: str, at: list[int]) -> list[str]:
+        """What the rows' own frames say in a text column that is not joined; empty where they say nothing."""
+        found: list[str] = []
+        rows = zip(self.frame[at].tolist(), self.frame_row[at].tolist(), strict=True)
+        for frame, of_frame in itertools.groupby(rows, key=itemgetter(0)):
+            told = self.frames[frame].frame.steps.get(column)
+            if isinstance(told, TextColumn):
+                found += [told.values[told.codes.item(row)] for _, row in of_frame]
+            else:
+                found += ["" for _ in of_frame]
+        return found
 
     def take(self, at: Ints) -> "Batch":
         """The same batch with the rows at these positions alone, which rise."""

@@ -10,7 +10,6 @@ Steps are told apart by their place among the episode's scored ones, counted fro
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,8 @@ from springback.stream_processors.resilience.window_evidence import (
     WindowEvidence,
 )
 
-_PLACE, _STEP, _FIGURES = 0, 1, 2
-"""Columns of what is kept; behind these come the figures, in the order of `EvidenceStep`, the time first."""
+_PLACE, _STEP = 0, 1
+"""Columns of what is kept; behind these come the time and the figures, in the order of `EvidenceStep`."""
 _WIDTH = 10
 _ROW_BYTES = 8 * _WIDTH
 _LAST = STEPS_BEFORE + 1
@@ -56,7 +55,7 @@ def gather_evidence(scored: ScoredBatch, events: Sequence[Sequence[WindowEvent]]
             found.append([])
             continue
         if happened or not _keep_latest(kept, state.detectors, rows, numbers, start, stop):
-            stretch = _Stretch.of(kept, rows, numbers, start, stop)
+            stretch = _Stretch(kept, rows, numbers[start:stop], start)
             found.append([_of_event(stretch, event, start) for event in happened])
             _keep(kept, stretch, state.detectors)
         else:
@@ -68,34 +67,38 @@ def gather_evidence(scored: ScoredBatch, events: Sequence[Sequence[WindowEvent]]
 
 def evidence_at_end(episode: OpenEpisode, tally: Tally) -> WindowEvidence | None:
     """The evidence of a window that its episode's end closes."""
-    stretch = _Stretch(_unpacked(episode.kept.numbers), episode.kept.words)
+    stretch = _Stretch(episode.kept)
     return None if not len(stretch.places) else _evidence(stretch, tally, int(stretch.places[-1]), closed=False)
 
 
-class _Stretch(NamedTuple):
+class _Stretch:
     """The steps at hand of one episode: those kept of earlier batches, and behind them those of this one.
 
-    `words` are those of the steps kept; those of the batch's are looked up where they are needed.
+    Args:
+        kept: those of earlier batches.
+        rows: the batch; None where there is none.
+        numbers: what `_numbers` makes of its rows of the episode.
+        start: where these begin in the batch.
     """
 
-    numbers: Floats
-    words: list[StepWords]
-    rows: Batch | None = None
-    start: int = 0
+    def __init__(
+        self, kept: KeptSteps, rows: Batch | None = None, numbers: Floats | None = None, start: int = 0
+    ) -> None:
+        earlier = _unpacked(kept.numbers)
+        self.earlier = len(earlier)
+        self.numbers: Floats = earlier if numbers is None else np.concatenate([earlier, numbers])
+        self.places: Ints = self.numbers[:, _PLACE].astype(np.int64)
+        self._words = dict(enumerate(kept.words))
+        self._rows, self._start = rows, start
 
-    @classmethod
-    def of(cls, kept: KeptSteps, rows: Batch, numbers: Floats, start: int, stop: int) -> "_Stretch":
-        return cls(np.concatenate([_unpacked(kept.numbers), numbers[start:stop]]), kept.words, rows, start)
-
-    @property
-    def places(self) -> Ints:
-        places: Ints = self.numbers[:, _PLACE].astype(np.int64)
-        return places
-
-    def words_at(self, at: int) -> StepWords:
-        if at < len(self.words) or self.rows is None:
-            return self.words[at]
-        return _words(self.rows, self.start + at - len(self.words))
+    def words_at(self, chosen: list[int]) -> list[StepWords]:
+        """The words of these of the steps; those of a batch's rows are looked up when they are first asked for."""
+        new = [at for at in chosen if at not in self._words]
+        if new and self._rows is not None:
+            self._words.update(
+                zip(new, _words(self._rows, [self._start + at - self.earlier for at in new]), strict=True)
+            )
+        return [self._words[at] for at in chosen]
 
     def place_of(self, step: int) -> int:
         """The place of a step. Of one that is not at hand it is reckoned as if none were missing (older states)."""
@@ -109,7 +112,7 @@ class _Stretch(NamedTuple):
 
 def _of_event(stretch: _Stretch, event: WindowEvent, start: int) -> WindowEvidence | None:
     """What is known after the event's row; of a window that a gap broke off, after the row before."""
-    at = len(stretch.words) + event.row - start - event.censored
+    at = stretch.earlier + event.row - start - event.censored
     if at < 0 or not len(stretch.numbers):
         return None
     return _evidence(stretch, event.tally, int(stretch.numbers[at, _PLACE]), closed=event.closed and not event.censored)
@@ -130,7 +133,10 @@ def _evidence(stretch: _Stretch, tally: Tally, known: int, *, closed: bool) -> W
     head = (first <= places) & (places < first + MOST_HEAD)
     tail = places > max(known - MOST_TAIL, first + MOST_HEAD - 1)
     chosen = np.flatnonzero((head | tail) & (places <= last)).tolist()
-    steps = tuple(_step(stretch, at) for at in chosen)
+    _, numbers, *figures = stretch.numbers[chosen].T.tolist()
+    modes, actions, feedbacks = zip(*stretch.words_at(chosen), strict=True) if chosen else ((), (), ())
+    # By columns: evidence is made for two readings of each window, and costs as much as the walk of its steps.
+    steps = tuple(map(EvidenceStep, map(int, numbers), figures[0], modes, actions, feedbacks, *figures[1:]))
     at_hand = places[chosen]
     left_out = last - first + 1 - len(steps)
     holes = np.flatnonzero(np.diff(at_hand, prepend=first - 1) > 1)
@@ -143,11 +149,6 @@ def _evidence(stretch: _Stretch, tally: Tally, known: int, *, closed: bool) -> W
     )
 
 
-def _step(stretch: _Stretch, at: int) -> EvidenceStep:
-    time_s, *figures = stretch.numbers[at, _FIGURES:].tolist()
-    return EvidenceStep(int(stretch.numbers[at, _STEP]), time_s, *stretch.words_at(at), *figures)
-
-
 def _keep_latest(
     kept: KeptSteps, detectors: DetectorState, rows: Batch, numbers: Floats, start: int, stop: int
 ) -> bool:
@@ -158,7 +159,7 @@ def _keep_latest(
         if departure >= numbers[start, _STEP]:
             wanted = stop - start - int(np.searchsorted(numbers[start:stop, _STEP], departure)) + STEPS_BEFORE
         else:
-            before = _Stretch(_unpacked(kept.numbers), kept.words)
+            before = _Stretch(kept)
             place = before.place_of(departure) if len(before.numbers) else 0
             wanted = int(numbers[stop - 1, _PLACE]) - place + 1 + STEPS_BEFORE
         if wanted > MOST_TAIL:
@@ -166,7 +167,7 @@ def _keep_latest(
         wanted = max(wanted, _LAST)
     new = min(wanted, stop - start)
     latest = numbers[stop - new : stop].tobytes()
-    words = [_words(rows, row) for row in range(stop - new, stop)]
+    words = _words(rows, list(range(stop - new, stop)))
     old = wanted - new
     kept.numbers = (kept.numbers[-old * _ROW_BYTES :] if old else b"") + latest
     kept.words = (kept.words[-old:] if old else []) + words
@@ -184,7 +185,7 @@ def _keep(kept: KeptSteps, stretch: _Stretch, detectors: DetectorState) -> None:
         first = max(0, stretch.place_of(departure) - STEPS_BEFORE)
         wanted |= (first <= places) & ((places < first + MOST_HEAD) | (places > last - MOST_TAIL))
     at = np.flatnonzero(wanted)
-    kept.numbers, kept.words = stretch.numbers[at].tobytes(), [stretch.words_at(each) for each in at.tolist()]
+    kept.numbers, kept.words = stretch.numbers[at].tobytes(), stretch.words_at(at.tolist())
 
 
 def _departures(detectors: DetectorState) -> Iterator[int]:
@@ -224,9 +225,12 @@ def _unpacked(numbers: bytes) -> Floats:
     return np.frombuffer(numbers).reshape(-1, _WIDTH)
 
 
-def _words(rows: Batch, row: int) -> StepWords:
-    return rows.mode_names[rows.mode[row]], _cut(rows.text("action", row)), _cut(rows.text("feedback", row))
+def _words(rows: Batch, at: list[int]) -> list[StepWords]:
+    modes = [rows.mode_names[code] for code in rows.mode[at].tolist()]
+    texts = (rows.texts(column, at) for column in ("action", "feedback"))
+    actions, feedbacks = ([text if len(text) <= MOST_TEXT else _cut(text) for text in column] for column in texts)
+    return list(zip(modes, actions, feedbacks, strict=True))
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}…"
+    return f"{text[: MOST_TEXT - 1]}…"

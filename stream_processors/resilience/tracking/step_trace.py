@@ -82,15 +82,17 @@ class StepTrace:
                 continue
             at = range(int(scored.rows.starts[place]), int(scored.rows.stops[place]))
             figures = {int(scored.rows.step[row]): self._figures(scored, row) for row in at}
-            for row in range(int(batch.starts[place]), int(batch.stops[place])):
+            taken = list(range(int(batch.starts[place]), int(batch.stops[place])))
+            texts = zip(batch.texts("action", taken), batch.texts("feedback", taken), strict=True)
+            for row, (action, feedback) in zip(taken, texts, strict=True):
                 step = int(batch.step[row])
                 self.steps.append(
                     TracedStep(
                         step=step,
                         time_s=float(batch.time_s[row]),
                         mode=batch.mode_names[batch.mode[row]],
-                        action=batch.text("action", row),
-                        feedback=batch.text("feedback", row),
+                        action=action,
+                        feedback=feedback,
                         progress=float(batch.progress[row]),
                         propositions=float(batch.propositions[row]),
                         figures=figures.get(step),
