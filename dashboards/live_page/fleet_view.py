@@ -22,6 +22,7 @@ from springback.sinks.fleet.fleet_state import (
     WindowNews,
     WindowPlace,
     agent_key,
+    clean_group,
 )
 from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.fleet.memory import NewestMemory, Place
@@ -91,6 +92,8 @@ class ViewBounds(NamedTuple):
             has, the evidence is not remembered.
         episodes: recent episodes over all agents, 1.5 kB each.
         families: families by method and version, 10 kB each.
+        groups: of these, whose single episodes are remembered: those of which one ended last.
+        group_episodes: the latest episodes of each of them, 1.5 kB each: 45 MB in all.
         reasons: distinct reasons of dead letters.
         identities: of each kind of reading, how many are known as repetitions, 150 bytes each.
     """
@@ -99,6 +102,8 @@ class ViewBounds(NamedTuple):
     windows: int = 1_000
     episodes: int = 1_000
     families: int = 1_000
+    groups: int = 100
+    group_episodes: int = 300
     reasons: int = 50
     identities: int = 20_000
 
@@ -122,6 +127,8 @@ class FleetView:
         self._fleet: FleetState[AgentMemory] = FleetState(AgentMemory, kept, times)
         self._windows: NewestMemory[WindowPlace, WindowReading] = NewestMemory(bounds.windows)
         self._episodes: NewestMemory[EpisodeKey, EpisodeSummary] = NewestMemory(bounds.episodes)
+        self._groups: NewestMemory[tuple[str, ...], NewestMemory[EpisodeKey, EpisodeSummary]]
+        self._groups = NewestMemory(bounds.groups)
         self._reading_rate = EventRate()
         self._step_rate = EventRate()
 
@@ -163,14 +170,15 @@ class FleetView:
                 if news.goes_on:  # silence had ended it, and that is taken back
                     self.episodes_ended -= 1
                     self._episodes.pop(news.key)
+                    group = self._groups.get(clean_group(news.traits))
+                    if group is not None:
+                        group.pop(news.key)
                     agent = self._agent_named(news.key.agent)
                     if agent is not None:
                         agent.take_back(news.key)
             case EndNews():
                 self.episodes_ended += not news.corrects
-                key = news.summary.key
-                self._episodes.put(key, news.summary, (sent_s, *_names(key), news.summary.revision))
-                news.agent.take_end(news.summary)
+                self._take_end(news, sent_s)
 
     def take_dead_letter(self, letter: DeadLetter) -> None:
         """Takes in that something of the input could not be used."""
@@ -217,6 +225,14 @@ class FleetView:
 
         return sorted(self._episodes.newest(), key=place, reverse=True)
 
+    def ended_of(self, family: str) -> dict[tuple[str, ...], list[EpisodeSummary]]:
+        """The latest episodes of a family that have ended, by family, method and version as they are shown.
+
+        Args:
+            family: its name, safe to be shown.
+        """
+        return {names: group.newest() for names, group in self._groups.newest_items() if names[0] == family}
+
     def _agent_named(self, name: str) -> AgentMemory | None:
         return self._fleet.agent(agent_key(clean_label_value(name)))
 
@@ -236,6 +252,18 @@ class FleetView:
     def steps_per_second(self, now_s: float) -> float:
         """Steps that agents have taken, over the last ten seconds."""
         return self._step_rate.per_second(now_s)
+
+    def _take_end(self, news: EndNews[AgentMemory], sent_s: float) -> None:
+        summary = news.summary
+        place = sent_s, *_names(summary.key), summary.revision
+        self._episodes.put(summary.key, summary, place)
+        news.agent.take_end(summary)
+        names = clean_group(summary.traits)
+        group = self._groups.get(names)
+        if group is None:
+            group = NewestMemory(self.bounds.group_episodes)
+        group.put(summary.key, summary, place)
+        self._groups.put(names, group, place)
 
     def _take_status(self, news: StatusNews[AgentMemory], came_s: float, now_s: float) -> None:
         agent, status, before = news.agent, news.status, news.before

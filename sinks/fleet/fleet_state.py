@@ -431,7 +431,12 @@ def agent_key(label: LabelValue) -> bytes:
 
 def clean_family(reading: FamilyReading) -> tuple[LabelValue, ...]:
     """Family, method and version as values of labels."""
-    return tuple(clean_label_value(part) for part in reading.identity)
+    return clean_group(reading)
+
+
+def clean_group(of: FamilyReading | EpisodeTraits) -> tuple[LabelValue, ...]:
+    """Family, method and version of a family's reading, or of an episode, as values of labels."""
+    return tuple(clean_label_value(part) for part in (of.family, of.method, of.version))
 
 
 def family_key(reading: FamilyReading) -> bytes:

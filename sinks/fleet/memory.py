@@ -109,7 +109,11 @@ class NewestMemory(Generic[K, V]):
 
     def newest(self) -> list[V]:
         """The values, the latest place first."""
-        return [value for _, (_, value) in self._ordered()[: self._limit]]
+        return [value for _, value in self.newest_items()]
+
+    def newest_items(self) -> list[tuple[K, V]]:
+        """The keys and values, the latest place first."""
+        return [(key, value) for key, (_, value) in self._ordered()[: self._limit]]
 
     def _ordered(self) -> list[tuple[K, tuple[Place, V]]]:
         return sorted(self._entries.items(), key=lambda entry: entry[1][0], reverse=True)

@@ -19,7 +19,6 @@ from springback.stream_processors.offline.resampling import TaskDraws, percentil
 from springback.stream_processors.offline.samples import (
     STATISTICS,
     EpisodeSample,
-    Statistic,
     StressLevel,
     at_levels,
     levels_of,
@@ -102,11 +101,13 @@ class ResampledPair:
 
     def changes(self) -> Iterator[MetricChange]:
         """How each metric has changed."""
-        for name, statistic in STATISTICS.items():
-            yield self._measure(name, statistic)
+        for name in STATISTICS:
+            yield self.change(name)
         yield from self._stress_response()
 
-    def _measure(self, metric: str, statistic: Statistic) -> MetricChange:
+    def change(self, metric: str) -> MetricChange:
+        """How a metric of `STATISTICS` has changed."""
+        statistic = STATISTICS[metric]
         before, after = self._resampled(statistic.value)
         enough = self._enough(statistic.known)
         values = statistic.task_values(self.baseline), statistic.task_values(self.candidate)
