@@ -9,14 +9,12 @@ import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from springback.dashboards.live_page.comparison import GroupFigures, mix_text
 from springback.dashboards.live_page.fleet_rows import fleet_rows, natural_order
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.sinks.fleet.fleet_state import clean_family
 from springback.sinks.fleet.labels import clean_label_value
-from springback.stream_processors.offline.resampling import Interval
 from springback.stream_processors.resilience.readings import (
     ChannelCosts,
     EpisodeKey,
@@ -24,6 +22,10 @@ from springback.stream_processors.resilience.readings import (
     FamilyReading,
     LevelFigures,
 )
+
+if TYPE_CHECKING:
+    from springback.dashboards.live_page.comparing.comparison import GroupFigures
+    from springback.stream_processors.offline.resampling import Interval
 
 Row = Mapping[str, Any]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -120,7 +122,7 @@ def episodes_csv(view: FleetView) -> str:
     )
 
 
-def compare_csv(groups: Sequence[GroupFigures]) -> str:
+def compare_csv(groups: "Sequence[GroupFigures]") -> str:
     """The methods and versions of a family, with what each figure rests on and its difference from the first chosen."""
     interval = ("value", "low", "high")
     columns = (
@@ -197,12 +199,14 @@ def _level_rows(family: FamilyReading) -> Iterable[Row]:
         }
 
 
-def _interval_cells(name: str, interval: Interval | None) -> dict[str, float | None]:
+def _interval_cells(name: str, interval: "Interval | None") -> dict[str, float | None]:
     found = (None, None, None) if interval is None else (interval.value, interval.low, interval.high)
     return {f"{name}_{part}": value for part, value in zip(("value", "low", "high"), found, strict=True)}
 
 
-def _compared_row(group: GroupFigures) -> Row:
+def _compared_row(group: "GroupFigures") -> Row:
+    from springback.dashboards.live_page.comparing.comparison import mix_text
+
     reading, difference = group.reading, group.difference
     names = ("capacity", "capacity_flag", "dependable", "tested_up_to", "beta", "pairs", "learning")
     changes = {} if difference is None else {"success": difference.success, "cost": difference.cost}

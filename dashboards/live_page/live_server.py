@@ -14,6 +14,7 @@ from nicegui import ui
 
 from springback.dashboards.errors import DashboardError
 from springback.dashboards.live_page.access import LoginGate, page_url
+from springback.dashboards.live_page.comparing.shared_comparisons import SharedComparisons
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.dashboards.live_page.live_sink import LiveSink, run_on_own_thread
 from springback.dashboards.live_page.pages.live_pages import LivePages
@@ -117,7 +118,8 @@ async def serve_live_page(
         if password is not None and tls is None and not is_loopback(listening.getsockname()[0]):
             _log.warning("The page and its password can be read by others on the network; give --tls-cert too.")
         sink = LiveSink(FleetView(times=times))
-        LivePages(sink, settings.kafka.bootstrap, settings.resilience.window).register()
+        comparisons = SharedComparisons(sink, settings.resilience.aggregate)
+        LivePages(sink, settings.kafka.bootstrap, settings.resilience.window, comparisons).register()
         address = page_url(listening, "http" if tls is None else "https")
         ready = ReadyObserver("live", address, ready_file, on_ready)
         server = _server(password, tls)

@@ -6,10 +6,13 @@ from pathlib import Path
 from fastapi import Request
 from nicegui import app, ui
 
-from springback.dashboards.live_page.links import AGENT_ROUTE
+from springback.dashboards.live_page.comparing.shared_comparisons import SharedComparisons
+from springback.dashboards.live_page.links import AGENT_ROUTE, COMPARE
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_query import PageQuery
 from springback.dashboards.live_page.pages.agent_page import AgentPage
+from springback.dashboards.live_page.pages.compare_page import ComparePage
+from springback.dashboards.live_page.pages.downloads import serve_downloads
 from springback.dashboards.live_page.pages.episodes import EpisodePanel
 from springback.dashboards.live_page.pages.families import BRIEF_COLUMNS, FamilyPanel, FamilyTable
 from springback.dashboards.live_page.pages.fleet_table import FleetTable
@@ -77,10 +80,12 @@ class LivePages:
         sink: what they show.
         bootstrap: the broker's address, which they tell.
         window: what rebound windows are found by.
+        comparisons: what compares the methods and versions of a family.
     """
 
-    def __init__(self, sink: LiveSink, bootstrap: str, window: WindowConfig) -> None:
+    def __init__(self, sink: LiveSink, bootstrap: str, window: WindowConfig, comparisons: SharedComparisons) -> None:
         self._sink = sink
+        self._comparisons = comparisons
         self._bootstrap = bootstrap
         self._window = window
 
@@ -104,6 +109,15 @@ class LivePages:
                 refreshed(AgentPage(self._sink, agent, self._window, query).refresh)
 
         ui.page(AGENT_ROUTE, title="Agent \N{MIDDLE DOT} springback")(agent_page)
+
+        def compare(request: Request) -> None:
+            query = PageQuery(request.query_params)
+            frame = page_frame(self._sink, self._bootstrap, None, _dark(request), heading="Compare", query=query)
+            with frame as refreshed:
+                refreshed(ComparePage(self._sink, self._comparisons, query.text("family")).refresh)
+
+        ui.page(COMPARE, title="Compare \N{MIDDLE DOT} springback")(compare)
+        serve_downloads(self._sink, self._comparisons)
 
     def _page(self, name: PageName, fill: Callable[[Refreshed, PageQuery], None]) -> Callable[[Request], None]:
         def page(request: Request) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from springback.dashboards.live_page.comparison import SeenGroup, compare_groups
+from springback.dashboards.live_page.comparing.comparison import SeenGroup, compare_groups
 from springback.dashboards.live_page.csv_tables import TABLES, compare_csv, csv_text
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from springback.dashboards.live_page.comparison import (
+from springback.dashboards.live_page.comparing.comparison import (
     MOST_GROUPS,
     GroupFigures,
     SeenGroup,

@@ -128,20 +128,20 @@ def number(value: float) -> str:
     return f"{value:,.2f}".replace("-", "\N{MINUS SIGN}")
 
 
-def interval_text(figure: Interval | None, form: Form, episodes: int, tasks: int) -> str:
-    """A figure, its interval, and on how many it rests.
+def interval_words(figure: Interval | None, form: Form, episodes: int, tasks: int) -> tuple[str, str]:
+    """A figure; and its interval, with on how many it rests.
 
-    >>> interval_text(Interval(value=1.5, low=1.25, high=2.0), number, 12, 6)
-    '1.50 (1.25 to 2.00); 12 episodes of 6 tasks'
-    >>> interval_text(Interval(value=1.5, low=None, high=None), number, 3, 1)
-    '1.50 (no interval: one task); 3 episodes of 1 task'
+    >>> interval_words(Interval(value=1.5, low=1.25, high=2.0), number, 12, 6)
+    ('1.50', '1.25 to 2.00; 12 episodes of 6 tasks')
+    >>> interval_words(Interval(value=1.5, low=None, high=None), number, 1, 1)
+    ('1.50', 'no interval of one task; 1 episode of 1 task')
     """
     if figure is None:
-        return NOT_KNOWN
+        return NOT_KNOWN, ""
     rests = f"{episodes:,} episode{'' if episodes == 1 else 's'} of {tasks:,} task{'' if tasks == 1 else 's'}"
     if figure.low is None or figure.high is None:
-        return f"{form(figure.value)} (no interval: one task); {rests}"
-    return f"{form(figure.value)} ({form(figure.low)} to {form(figure.high)}); {rests}"
+        return form(figure.value), f"no interval of one task; {rests}"
+    return form(figure.value), f"{form(figure.low)} to {form(figure.high)}; {rests}"
 
 
 def mix_text(levels: Mapping[StressLevel, int]) -> str:

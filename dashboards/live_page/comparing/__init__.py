@@ -1,0 +1,1 @@
+"""The methods and versions of a family side by side."""
