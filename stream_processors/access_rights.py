@@ -24,7 +24,7 @@ PARTS: Final[Mapping[str, str]] = {
     "export": "`export`",
     "live": "`live`",
     "annotate": "`annotate`",
-    "baseline": "`baseline export`, `baseline import`",
+    "baseline": "`baseline export`, `baseline import`, `baseline unfreeze`",
     "dead-letters": "`dead-letters`",
 }
 """The parts that have rights of their own, and the commands that each stands for."""

@@ -1,4 +1,4 @@
-"""`springback baseline export` and `import`: what a fleet has learned, as a file."""
+"""`springback baseline export`, `import` and `unfreeze`: what a fleet has learned, as a file and back again."""
 
 import asyncio
 from pathlib import Path
@@ -14,6 +14,10 @@ from springback.deploy.commands.shared_options import (
     silence_kafka_clients,
     stream_settings,
 )
+
+TimeoutOption = Annotated[
+    float, typer.Option("--timeout", min=1.0, metavar="SECONDS", help="How long to wait for the workers.")
+]
 
 app = typer.Typer(
     name="baseline",
@@ -66,14 +70,13 @@ def import_(
     frozen: Annotated[
         bool, typer.Option("--frozen", help="Keep it as it is: what the families do from now on teaches nothing.")
     ] = False,
-    timeout_s: Annotated[
-        float, typer.Option("--timeout", min=1.0, metavar="SECONDS", help="How long to wait for the workers.")
-    ] = 60.0,
+    timeout_s: TimeoutOption = 60.0,
     settings: SettingsOption = None,
 ) -> None:
     """Put a file's baselines in the place of what the running workers have learned of those families.
 
-    Families that the file does not name stay as they are. A worker must be running.
+    Families that the file does not name stay as they are. A worker must be running. What was frozen learns again after
+    `springback baseline unfreeze`, or after an import without --frozen.
 
     Example: springback baseline import --frozen clean.baseline
     """
@@ -93,3 +96,36 @@ def import_(
         )
     )
     typer.echo(f"Imported{' and frozen' if frozen else ''}: {', '.join(families)}")
+
+
+@app.command("unfreeze")
+def unfreeze(
+    family: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FAMILY]...", show_default=False, help="The families; all that are frozen if not given."
+        ),
+    ] = None,
+    broker: BrokerOption = None,
+    prefix: PrefixOption = None,
+    timeout_s: TimeoutOption = 60.0,
+    settings: SettingsOption = None,
+) -> None:
+    """Let families that `baseline import --frozen` has frozen learn again, from what they hold.
+
+    A worker must be running.
+
+    Workers that score by a file (`worker --baseline`, `up --baseline`) are told otherwise: start them without it.
+
+    Example: springback baseline unfreeze navigation
+    """
+    from springback.stream_processors.worker.baselines import unfreeze_baseline
+
+    silence_kafka_clients()
+    chosen = stream_settings(broker, prefix, settings)
+    families = asyncio.run(
+        unfreeze_baseline(
+            chosen.kafka, family or (), prefix=chosen.prefix, grid=chosen.resilience.grid, timeout_s=timeout_s
+        )
+    )
+    typer.echo(f"Learning again: {', '.join(families)}" if families else "No family is frozen.")

@@ -7,7 +7,7 @@ stage that does, and waits until the topic shows the result.
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -191,6 +191,47 @@ async def export_baseline(kafka: KafkaConnection, *, prefix: str = "", grid: Anc
         BaselineFormatError: a record of the topic cannot be read.
         BrokerFaultError: the broker cannot be used, and why.
     """
+    return dump_baseline(await _learned(kafka, prefix, grid))
+
+
+async def unfreeze_baseline(
+    kafka: KafkaConnection,
+    names: Collection[str] = (),
+    *,
+    prefix: str = "",
+    grid: AnchorGrid | None = None,
+    timeout_s: float = 60.0,
+) -> list[str]:
+    """Lets families that an import has frozen learn again, from what they hold. A worker must be running.
+
+    Args:
+        kafka: how to reach the brokers.
+        names: the families; all that are frozen if none is named.
+        prefix: what the topics' names begin with.
+        grid: the anchor grid that the workers learn with; the default one where not given.
+        timeout_s: how long to wait for the workers.
+
+    Returns:
+        the families that were frozen, and learn now.
+
+    Raises:
+        BaselineImportError: a family that is named is not frozen, or no worker has done it in time.
+        BrokerFaultError: the broker cannot be used, and why.
+    """
+    learned = await _learned(kafka, prefix, grid)
+    frozen = {name: family for name, family in learned.families.items() if family.frozen}
+    if others := sorted(set(names) - set(frozen)):
+        message = f"Not frozen: {', '.join(map(repr, others))}. Frozen are: {', '.join(sorted(frozen)) or 'none'}."
+        raise BaselineImportError(message)
+    chosen = StageBaseline(grid=learned.grid)
+    chosen.families.update({name: family for name, family in frozen.items() if not names or name in names})
+    if not chosen.families:
+        return []
+    return await import_baseline(kafka, dump_baseline(chosen), prefix=prefix, grid=learned.grid, timeout_s=timeout_s)
+
+
+async def _learned(kafka: KafkaConnection, prefix: str, grid: AnchorGrid | None) -> StageBaseline:
+    """All that the fleet has learned until now."""
     await check_broker(kafka)
     learned = StageBaseline(grid=grid or AnchorGrid())
     consumer = plain_consumer(kafka, topic_name(BASELINES, prefix))
@@ -200,7 +241,7 @@ async def export_baseline(kafka: KafkaConnection, *, prefix: str = "", grid: Anc
             for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
                 for record in records:
                     apply_record(learned, record.key, record.value)
-    return dump_baseline(learned)
+    return learned
 
 
 async def import_baseline(

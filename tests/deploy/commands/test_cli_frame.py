@@ -46,6 +46,7 @@ GROUPS = (
     ("dead-letters", "show"),
     ("dead-letters", "resend"),
     ("baseline", "import"),
+    ("baseline", "unfreeze"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Baselines learned live by a worker, exported, imported and frozen."""
+"""Baselines learned live by a worker, exported, imported, frozen and unfrozen."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from springback.stream_processors.resilience.baseline.codec import dump_baseline
 from springback.stream_processors.resilience.baseline.stage_baseline import FamilyBaseline, StageBaseline, sums_matrix
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.service.kafka_connection import KafkaConnection
-from springback.stream_processors.worker.baselines import export_baseline, import_baseline
+from springback.stream_processors.worker.baselines import export_baseline, import_baseline, unfreeze_baseline
 from tests.stream_processors.conftest import DEADLINE_S, until
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.broker
 
 
-def test_learned_live_then_exported_imported_and_frozen(embedded_stream: "Stream", recorded: "Recorded") -> None:
+def test_learned_live_exported_imported_frozen_and_unfrozen(embedded_stream: "Stream", recorded: "Recorded") -> None:
     worker = embedded_stream.start(baseline_refresh_s="0.1")
     health = worker.wait_until_ready()
     kafka = KafkaConnection(bootstrap=embedded_stream.address)
@@ -58,6 +58,20 @@ def test_learned_live_then_exported_imported_and_frozen(embedded_stream: "Stream
         await until(all_ignored, "every contribution to the frozen baseline is ignored")
         assert dump_baseline(await exported()) == recorded.baseline
 
+        with pytest.raises(BaselineImportError, match=r"Not frozen: 'swimming'\. Frozen are: navigation\."):
+            await unfreeze_baseline(kafka, ["swimming"], prefix=prefix)
+        assert await unfreeze_baseline(kafka, prefix=prefix) == ["navigation"]
+        assert dump_baseline(await exported()) == recorded.baseline
+        assert await unfreeze_baseline(kafka, prefix=prefix) == []
+
+        before = references(load_baseline(recorded.baseline))["navigation"]
+        await embedded_stream.send_frames([again(frame, "a third") for frame in recorded.frames])
+
+        async def more() -> bool:
+            return references(await exported())["navigation"] == before + references(offline)["navigation"]
+
+        await until(more, "what is not frozen any more learns again")
+
     asyncio.run(scenario())
     assert worker.end() == 0, worker.log()
 
@@ -70,8 +84,8 @@ def all_sums(family: FamilyBaseline) -> np.ndarray[tuple[int, ...], np.dtype[np.
     return sums_matrix(b"".join(family.cells[cell] for cell in sorted(family.cells)))
 
 
-def again(frame: StepFrame) -> StepFrame:
-    return msgspec.structs.replace(frame, session="another session")
+def again(frame: StepFrame, start: str = "another start") -> StepFrame:
+    return msgspec.structs.replace(frame, session=start)
 
 
 def ignored(health: str) -> int:
