@@ -9,7 +9,7 @@ python=$1 venv=$2 extras=$3
 packages=(--editable ".[$extras]")
 
 case $extras in
-demo) about="about 40 s with pip, 15 s with uv" ;;
+demo) about="about 30 s with pip, 10 s with uv" ;;
 *) about="a minute or two" ;;
 esac
 
