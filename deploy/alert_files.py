@@ -35,6 +35,11 @@ _LEAST_LOOK_MS = 1000
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
+def runbook_text() -> str:
+    """The runbook that comes with springback, as Markdown."""
+    return (_HERE / "prometheus/runbook.md").read_text(encoding="utf-8")
+
+
 class AlertFilesError(DeployError, ValueError):
     """The files cannot be written as asked for."""
 

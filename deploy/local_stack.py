@@ -45,6 +45,7 @@ class LocalStack:
         settings: the worker's settings; the broker's address in them is replaced by that of the chosen broker.
         metrics_port: where the exporter listens on 127.0.0.1; 0 takes a free port.
         live_port: where the live page is served on 127.0.0.1; 0 takes a free port, and None goes without the page.
+        alertmanager: the address of one whose alerts the live page shows too.
         logs: the directory for the logs of all children; a new one, which stays, if not given.
         program: the command that `springback` is, before its arguments.
 
@@ -59,6 +60,7 @@ class LocalStack:
         *,
         metrics_port: int = 0,
         live_port: int | None = None,
+        alertmanager: str | None = None,
         logs: Path | None = None,
         program: Sequence[str] = SPRINGBACK,
     ) -> None:
@@ -66,6 +68,8 @@ class LocalStack:
         self._settings = settings or WorkerSettings()
         self._metrics_port = metrics_port
         self._live_port = live_port
+        # By the environment, as a login may be in it. One that is set there already goes to the children anyway.
+        self._live_environment = {} if alertmanager is None else {"SPRINGBACK_ALERTMANAGER": alertmanager}
         self._logs = logs
         self._program = program
         self._open = contextlib.ExitStack()
@@ -176,7 +180,9 @@ class LocalStack:
             [*self._program, *arguments],
             self.log_directory / f"{name}.log",
             # What a killed child leaves in its temporary directory goes with ours.
-            environment=_environment() | {"TMPDIR": str(self._directory)},
+            environment=_environment()
+            | {"TMPDIR": str(self._directory)}
+            | (self._live_environment if name == "live" else {}),
         )
 
     def _wait_until_ready(self, name: str) -> None:

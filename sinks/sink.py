@@ -8,11 +8,13 @@ from springback.stream_processors.resilience.readings import Reading
 class DeadLetter(NamedTuple):
     """A part of the input that could not be used.
 
-    `reason` is a short code. `identity` is the same for every repetition of this dead letter.
+    `reason` is a short code. `identity` is the same for every repetition of this dead letter. `sent_s` is when the
+    broker got it, in seconds since 1970; None where that is not known.
     """
 
     reason: str
     identity: bytes
+    sent_s: float | None = None
 
 
 Earlier = Literal["none", "gone", "left"]

@@ -374,4 +374,6 @@ async def _reached(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int
 def _dead_letter(record: ConsumerRecord) -> DeadLetter:
     headers = sorted((key, bytes(value or b"")) for key, value in record.headers)
     reason = dict(headers).get("reason", b"").decode("utf-8", "replace")
-    return DeadLetter(reason, fingerprint((headers, record.value)))
+    return DeadLetter(
+        reason, fingerprint((headers, record.value)), record.timestamp / 1000 if record.timestamp else None
+    )

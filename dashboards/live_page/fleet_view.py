@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from springback.dashboards.live_page.agent_memory import AgentMemory, end_place
+from springback.dashboards.live_page.alerts.recent_letters import RecentLetters
 from springback.sinks.fleet.agent_state import DEFAULT_TIMES, StateTimes
 from springback.sinks.fleet.fleet_state import (
     BegunNews,
@@ -113,16 +114,20 @@ class FleetView:
 
     Attributes:
         bounds: of its memory.
+        times: after how long an agent is in which state.
         unreadable: messages in the topics of readings that were none.
         read_back: how far what was in the topics at the start has been read, and how far back that goes.
         episodes_ended: episodes that were seen to end, or be broken off.
+        letters: what of the input could not be used lately.
     """
 
     def __init__(self, bounds: ViewBounds | None = None, times: StateTimes = DEFAULT_TIMES) -> None:
         self.bounds = bounds = bounds or ViewBounds()
+        self.times = times
         self.unreadable = 0
         self.read_back = ReadingBack()
         self.episodes_ended = 0
+        self.letters = RecentLetters()
         kept = FleetBounds(bounds.agents, bounds.families, bounds.reasons, bounds.identities)
         self._fleet: FleetState[AgentMemory] = FleetState(AgentMemory, kept, times)
         self._windows: NewestMemory[WindowPlace, WindowReading] = NewestMemory(bounds.windows)
@@ -182,7 +187,9 @@ class FleetView:
 
     def take_dead_letter(self, letter: DeadLetter) -> None:
         """Takes in that something of the input could not be used."""
-        self._fleet.take_dead_letter(letter)
+        reason = self._fleet.take_dead_letter(letter)
+        if reason is not None and letter.sent_s is not None:
+            self.letters.take(str(reason), letter.sent_s)
 
     def agents(self) -> Iterable[AgentMemory]:
         """All agents of which a status or a window was read, the one that reported last at the end."""

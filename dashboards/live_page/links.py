@@ -17,7 +17,7 @@ from springback.sinks.fleet.memory import fingerprint
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeTraits, FamilyReading
 
 FLEET, FAMILIES, WINDOWS, COMPARE = "/", "/families", "/windows", "/compare"
-ALERTS, PIPELINE = "/alerts", "/pipeline"
+ALERTS, PIPELINE, RUNBOOK = "/alerts", "/pipeline", "/runbook"
 
 AGENT_ROUTE = "/agent/{agent}"
 """As the server takes it: `agent` is an `agent_token`."""
@@ -91,6 +91,15 @@ def episode_link(key: EpisodeKey, window: int | None = None) -> str:
 def family_link(of: FamilyReading | EpisodeTraits) -> str:
     """The families with this family, method and version chosen."""
     return with_query(FAMILIES, {"family": family_token(of)})
+
+
+def runbook_link(alert: str) -> str:
+    """The section of the runbook on an alert.
+
+    >>> runbook_link("SpringbackAgentSilent")
+    '/runbook#springbackagentsilent'
+    """
+    return f"{RUNBOOK}#{alert.lower()}"
 
 
 def compare_link(of: FamilyReading | EpisodeTraits) -> str:

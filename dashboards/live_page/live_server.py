@@ -14,9 +14,11 @@ from nicegui import ui
 
 from springback.dashboards.errors import DashboardError
 from springback.dashboards.live_page.access import LoginGate, page_url
+from springback.dashboards.live_page.alerts.alertmanager import AlertmanagerAddress, AlertmanagerWatch
 from springback.dashboards.live_page.comparing.shared_comparisons import SharedComparisons
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.dashboards.live_page.live_sink import LiveSink, run_on_own_thread
+from springback.dashboards.live_page.pages.alerts_page import AlertSources, Runbook
 from springback.dashboards.live_page.pages.live_pages import LivePages
 from springback.producers.http_server import ConnectionGuard, ConnectionLimits, listen
 from springback.producers.serving import is_loopback, tls_context
@@ -32,6 +34,7 @@ _GOODBYE_S = 1
 _RECONNECT_S = 10.0
 # For a browser that comes back within that time; there are one or two a second, of up to 50 kB.
 _MESSAGES_KEPT = 40
+_ALERTS_INTERVAL_S = 2.0
 _POLL_S = 0.02
 _MOST_READ_BACK = 200_000
 """Of the windows, of the summaries and of the dead letters: some 200 times what a page can show, in some 20 s."""
@@ -92,6 +95,8 @@ async def serve_live_page(
     password: str | None = None,
     tls: TlsFiles | None = None,
     times: StateTimes = DEFAULT_TIMES,
+    runbook: str = "",
+    alertmanager: AlertmanagerAddress | None = None,
     ready_file: Path | None = None,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
@@ -106,6 +111,8 @@ async def serve_live_page(
         password: what is asked for; None asks for none.
         tls: the certificate for HTTPS; None for plain HTTP.
         times: after how long an agent is silent, or stalled.
+        runbook: what alerts lead to, as Markdown; empty where there is none.
+        alertmanager: whose alerts are shown too; None for none.
         ready_file: written once the page is served: `{"live": "http://…/"}`.
         on_ready: called at the same moment with the page's address.
 
@@ -119,11 +126,13 @@ async def serve_live_page(
             _log.warning("The page and its password can be read by others on the network; give --tls-cert too.")
         sink = LiveSink(FleetView(times=times))
         comparisons = SharedComparisons(sink, settings.resilience.aggregate)
-        LivePages(sink, settings.kafka.bootstrap, settings.resilience.window, comparisons).register()
+        watch = None if alertmanager is None else AlertmanagerWatch(alertmanager)
+        alerts = AlertSources(Runbook(runbook), watch)
+        LivePages(sink, settings.kafka.bootstrap, settings.resilience.window, comparisons, alerts).register()
         address = page_url(listening, "http" if tls is None else "https")
         ready = ReadyObserver("live", address, ready_file, on_ready)
         server = _server(password, tls)
-        reading = run_on_own_thread(lambda: _read(sink, settings), "springback-reader")
+        reading = run_on_own_thread(lambda: _read(sink, settings, watch), "springback-reader")
         try:
             await run_until(stop, reading, _serve(server, listening, address, ready.caught_up))
         finally:
@@ -173,8 +182,8 @@ async def _serve(server: _Server, listening: socket.socket, address: str, tell: 
         await serving
 
 
-async def _read(sink: LiveSink, settings: WorkerSettings) -> None:
-    """Folds the readings, and watches the broker, for ever."""
+async def _read(sink: LiveSink, settings: WorkerSettings, alertmanager: AlertmanagerWatch | None) -> None:
+    """Folds the readings, and watches the broker, the alerts and the Alertmanager, for ever."""
     options: Mapping[str, Any] = settings.kafka.client_options()
     bootstrap = settings.kafka.bootstrap
     topics = ReadingTopics.of_prefix(settings.prefix, judged=settings.judged)
@@ -185,4 +194,14 @@ async def _read(sink: LiveSink, settings: WorkerSettings) -> None:
     def broker_lag() -> BrokerLag:
         return BrokerLag(bootstrap, topics.steps, settings.group, client_options=options)
 
-    await run_until(asyncio.Event(), runner.run(), watch_lag(sink, broker_lag))
+    watched = [runner.run(), watch_lag(sink, broker_lag), _watch_alerts(sink)]
+    if alertmanager is not None:
+        watched.append(alertmanager.run())
+    await run_until(asyncio.Event(), *watched)
+
+
+async def _watch_alerts(sink: LiveSink) -> None:
+    """Has the alerts worked out also while nobody looks, so that since when is known."""
+    while True:
+        sink.alerts()
+        await asyncio.sleep(_ALERTS_INTERVAL_S)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from springback.dashboards.live_page.alerts.alert_book import Alert, AlertBook
+from springback.dashboards.live_page.alerts.conditions import conditions_of
 from springback.dashboards.live_page.fleet_rows import FleetRow, fleet_rows
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.producers.broker_fault import FaultLog
@@ -17,6 +19,7 @@ from springback.sinks.sink import DeadLetter, ReadingBack
 from springback.stream_processors.resilience.readings import Reading
 
 _ROWS_AGE_S = 0.5
+_ALERTS_AGE_S = 2.0
 
 
 class LiveSink:
@@ -37,6 +40,9 @@ class LiveSink:
         self._lock = threading.Lock()
         self._rows: list[FleetRow] = []
         self._rows_s = float("-inf")
+        self._book = AlertBook()
+        self._alerts: list[Alert] = []
+        self._alerts_s = float("-inf")
 
     @property
     def name(self) -> str:
@@ -56,6 +62,15 @@ class LiveSink:
             if not 0 <= now_s - self._rows_s < _ROWS_AGE_S:
                 self._rows, self._rows_s = fleet_rows(self._view, now_s), now_s
             return self._rows
+
+    def alerts(self) -> list[Alert]:
+        """The alerts, at most two seconds old: they are to be asked for at least as often, by whoever."""
+        with self._lock:
+            now_s = self._clock()
+            if not 0 <= now_s - self._alerts_s < _ALERTS_AGE_S:
+                self._alerts = self._book.step(conditions_of(self._view, now_s, self._view.times), now_s)
+                self._alerts_s = now_s
+            return self._alerts
 
     def write(self, reading: Reading) -> None:
         """Folds one reading in, which the broker got just now."""

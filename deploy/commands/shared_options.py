@@ -254,3 +254,16 @@ def grafana_connection(url: str, token_file: Path | None, ca_file: Path | None) 
         message = f"what {where} holds cannot be a token: expected one word of ASCII letters, digits and signs"
         raise typer.BadParameter(message)
     return GrafanaConnection(url, token, ca_file=ca_file)
+
+
+AlertmanagerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--alertmanager",
+        metavar="URL",
+        envvar="SPRINGBACK_ALERTMANAGER",
+        show_envvar=True,
+        help="Show the alerts and silences of this Alertmanager too: http://HOST:9093. One that wants a login is best "
+        "given by the variable, as https://USER:PASSWORD@HOST.",
+    ),
+]

@@ -7,10 +7,11 @@ from fastapi import Request
 from nicegui import app, ui
 
 from springback.dashboards.live_page.comparing.shared_comparisons import SharedComparisons
-from springback.dashboards.live_page.links import AGENT_ROUTE, COMPARE
+from springback.dashboards.live_page.links import AGENT_ROUTE, COMPARE, RUNBOOK
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_query import PageQuery
 from springback.dashboards.live_page.pages.agent_page import AgentPage
+from springback.dashboards.live_page.pages.alerts_page import AlertPanel, AlertSources, runbook_page
 from springback.dashboards.live_page.pages.compare_page import ComparePage
 from springback.dashboards.live_page.pages.downloads import serve_downloads
 from springback.dashboards.live_page.pages.episodes import EpisodePanel
@@ -81,13 +82,22 @@ class LivePages:
         bootstrap: the broker's address, which they tell.
         window: what rebound windows are found by.
         comparisons: what compares the methods and versions of a family.
+        alerts: what they have of alerts besides.
     """
 
-    def __init__(self, sink: LiveSink, bootstrap: str, window: WindowConfig, comparisons: SharedComparisons) -> None:
+    def __init__(
+        self,
+        sink: LiveSink,
+        bootstrap: str,
+        window: WindowConfig,
+        comparisons: SharedComparisons,
+        alerts: AlertSources,
+    ) -> None:
         self._sink = sink
         self._comparisons = comparisons
         self._bootstrap = bootstrap
         self._window = window
+        self._alert_sources = alerts
 
     def register(self) -> None:
         """Makes NiceGUI serve them."""
@@ -98,6 +108,7 @@ class LivePages:
             "Fleet": self._fleet,
             "Families": self._families,
             "Windows": self._windows,
+            "Alerts": self._alerts,
             "Pipeline": self._pipeline,
         }
         for name, fill in fills.items():
@@ -108,6 +119,11 @@ class LivePages:
             with page_frame(self._sink, self._bootstrap, None, _dark(request), query=query) as refreshed:
                 refreshed(AgentPage(self._sink, agent, self._window, query).refresh)
 
+        def runbook(request: Request) -> None:
+            with page_frame(self._sink, self._bootstrap, None, _dark(request), heading="Runbook"):
+                runbook_page(self._alert_sources.runbook)
+
+        ui.page(RUNBOOK, title="Runbook \N{MIDDLE DOT} springback")(runbook)
         ui.page(AGENT_ROUTE, title="Agent \N{MIDDLE DOT} springback")(agent_page)
 
         def compare(request: Request) -> None:
@@ -157,6 +173,9 @@ class LivePages:
         windows, episodes = WindowPanel(self._sink, query), EpisodePanel(self._sink, query)
         refreshed(windows.refresh)
         refreshed(episodes.refresh)
+
+    def _alerts(self, refreshed: Refreshed, query: PageQuery) -> None:
+        refreshed(AlertPanel(self._sink, self._alert_sources).refresh)
 
     def _pipeline(self, refreshed: Refreshed, query: PageQuery) -> None:
         refreshed(PipelinePanel(self._sink, self._bootstrap).refresh)

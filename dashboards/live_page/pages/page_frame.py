@@ -12,12 +12,13 @@ from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_query import PageQuery
 from springback.sinks.fleet.sight import Blindness
 
-PageName = Literal["Fleet", "Families", "Windows", "Pipeline"]
+PageName = Literal["Fleet", "Families", "Windows", "Alerts", "Pipeline"]
 
 PAGES: dict[PageName, str] = {
     "Fleet": links.FLEET,
     "Families": links.FAMILIES,
     "Windows": links.WINDOWS,
+    "Alerts": links.ALERTS,
     "Pipeline": links.PIPELINE,
 }
 
@@ -75,6 +76,9 @@ def page_frame(
                 link = ui.link(name, address)
                 if name == active:
                     link.classes("sb-nav--active").props('aria-current="page"')
+                if name == "Alerts":
+                    with link:
+                        refreshes.append(_alert_count(sink))
         refreshes.append(_sight_chip(sink))
         _theme_switch(dark)
         frame = PageScript(now_s)
@@ -94,6 +98,20 @@ def page_frame(
 
     refresh()
     ui.timer(_INTERVAL_S, refresh)
+
+
+def _alert_count(sink: LiveSink) -> Refresh:
+    """How many alerts there are, beside the way to their page; none is no number, for that is not that all is well."""
+    count = text().classes("sb-alert-count")
+
+    def refresh() -> None:
+        number = sum(alert.over_s is None for alert in sink.alerts())
+        shown = "" if not number else f"{number:,}" if number < 100 else "99+"
+        if count.text != shown:
+            count.text = shown
+        count.set_visibility(bool(number))
+
+    return refresh
 
 
 def _sight_chip(sink: LiveSink) -> Refresh:

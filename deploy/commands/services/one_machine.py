@@ -10,6 +10,7 @@ import typer
 
 from springback.deploy.commands.input_files import BaselineOption, read_baseline_option
 from springback.deploy.commands.shared_options import (
+    AlertmanagerOption,
     LivePortOption,
     LocalBrokerOption,
     MetricsPortOption,
@@ -83,6 +84,7 @@ def up(
     prefix: PrefixOption = None,
     metrics_port: MetricsPortOption = 0,
     live_port: LivePortOption = 0,
+    alertmanager: AlertmanagerOption = None,
     baseline: BaselineOption = None,
     settings: SettingsOption = None,
 ) -> None:
@@ -101,9 +103,13 @@ def up(
     chosen = stream_settings(None, prefix, settings, frozen_baseline=frozen)
     if baseline is not None:
         read_baseline_option(baseline, chosen.resilience, "--baseline")  # before a broker is started in vain
-    typer.echo("Starting the broker, a worker, the exporter and the live page (about 10 s) ...")
     page = live_port if live_page_installed() else None
-    with LocalStack(broker, chosen, metrics_port=metrics_port, live_port=page) as stack:
+    if page is not None and alertmanager is not None:
+        from springback.dashboards.live_page.alerts.alertmanager import AlertmanagerAddress
+
+        AlertmanagerAddress.of(alertmanager)  # raises before a broker is started in vain
+    typer.echo("Starting the broker, a worker, the exporter and the live page (about 10 s) ...")
+    with LocalStack(broker, chosen, metrics_port=metrics_port, live_port=page, alertmanager=alertmanager) as stack:
         typer.echo(f"{live_page_line(stack)}\nKafka:   {stack.broker_address}")
         typer.echo(f"Metrics: {stack.metrics_url}\nLogs:    {stack.log_directory}")
         if stack.no_steps_yet():

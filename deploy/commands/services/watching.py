@@ -7,6 +7,7 @@ import typer
 
 from springback.deploy.commands.shared_options import (
     DEFAULT_GRAFANA,
+    AlertmanagerOption,
     BrokerOption,
     CaFileOption,
     GrafanaOption,
@@ -122,10 +123,11 @@ def live(
     tls_key: TlsKeyOption = None,
     silent_after: SilentAfterOption = 60.0,
     stalled_after: StalledAfterOption = 300.0,
+    alertmanager: AlertmanagerOption = None,
     settings: SettingsOption = None,
     ready_file: ReadyFileOption = None,
 ) -> None:
-    """Serve the live page, until Ctrl-C or SIGTERM: fleet, agents, families, rebound windows, pipeline.
+    """Serve the live page, until Ctrl-C or SIGTERM: fleet, agents, families, rebound windows, alerts, pipeline.
 
     It reads the topics itself, needs neither the exporter nor Prometheus, and nothing from the internet. Over a network
     that others can listen to, give a certificate too, or put it behind a proxy with TLS that passes the Host header on.
@@ -133,7 +135,9 @@ def live(
     Example: springback live, then open http://127.0.0.1:9460/
     """
     from springback.dashboards.live_page.access import read_password
+    from springback.dashboards.live_page.alerts.alertmanager import AlertmanagerAddress
     from springback.dashboards.live_page.live_server import TlsFiles, serve_live_page
+    from springback.deploy.alert_files import runbook_text
     from springback.producers.serving import open_socket
     from springback.sinks.fleet.agent_state import StateTimes
     from springback.stream_processors.service.run import run_until_signalled
@@ -141,6 +145,7 @@ def live(
     check_tls_key(tls_cert, tls_key)
     chosen = stream_settings(broker, prefix, settings)
     password = read_password(host, password_file)
+    manager = None if alertmanager is None else AlertmanagerAddress.of(alertmanager)
     listening = open_socket(host, port, what="live page")
     run_until_signalled(
         lambda stop: serve_live_page(
@@ -150,6 +155,8 @@ def live(
             password=password,
             tls=None if tls_cert is None else TlsFiles(tls_cert, tls_key),
             times=StateTimes(silent_s=silent_after, stalled_s=stalled_after),
+            runbook=runbook_text(),
+            alertmanager=manager,
             ready_file=ready_file,
             on_ready=lambda address: typer.echo(f"Live page: {address}"),
         )
