@@ -64,7 +64,7 @@ def moment(at_s: float | None) -> float | None:
     return round(at_s, 3) if at_s is not None and math.isfinite(at_s) and abs(at_s) < _LATEST_S else None
 
 
-class PageScript(ui.element, component="live_frame.js", esm={"springback-live": "browser"}):
+class PageScript(ui.element, component="browser/page_script.js", esm={"springback-live": "browser"}):
     """What the browser does on every page: it keeps time, explains what is asked, and knows the page's address.
 
     Args:
@@ -76,7 +76,7 @@ class PageScript(ui.element, component="live_frame.js", esm={"springback-live": 
         self.props["now"] = round(now_s, 3)
 
 
-class When(ui.element, component="live_when.js"):
+class When(ui.element, component="browser/when.js"):
     """A time: "2 min ago", and the exact one, in the zone of whoever looks, when it is asked."""
 
     def show(self, at_s: float | None) -> None:

@@ -10,6 +10,7 @@ from nicegui import ui
 
 from springback.dashboards.live_page.explained import When, term, text, word_id
 from springback.dashboards.live_page.fleet_rows import URGENCY
+from springback.stream_processors.metrics.glossary import meaning
 from springback.stream_processors.metrics.spec import AgentStateName
 
 NOTHING = "\N{EN DASH}"
@@ -20,22 +21,21 @@ PROVISIONAL = "provisional"
 
 
 class StateLook(NamedTuple):
-    """How a state is shown: a word, an icon of the Material set, and what it means."""
+    """How a state is shown: a word of the glossary, and an icon of the Material set."""
 
     word: str
     icon: str
-    meaning: str
 
 
 STATE_LOOKS: dict[AgentStateName, StateLook] = {
-    "rebound": StateLook("in rebound", "settings_backup_restore", "It has departed from its baseline."),
-    "stalled": StateLook("stalled", "hourglass_bottom", "It takes steps, but its progress does not rise."),
-    "stale": StateLook("stale", "repeat", "Its link repeats itself: messages come, but no new step."),
-    "silent": StateLook("silent", "sensors_off", "It has an episode open, and nothing comes from it."),
-    "contested": StateLook("contested", "call_split", "Two programs report under its name, so that steps are lost."),
-    "unknown": StateLook("unknown", "help_outline", "Nothing can be said: we do not see it, or it has no baseline."),
-    "calm": StateLook("calm", "check_circle_outline", "It works as is normal at its stage of the task."),
-    "ended": StateLook("ended", "stop_circle", "It has no episode open."),
+    "rebound": StateLook("in rebound", "settings_backup_restore"),
+    "stalled": StateLook("stalled", "hourglass_bottom"),
+    "stale": StateLook("stale", "repeat"),
+    "silent": StateLook("silent", "sensors_off"),
+    "contested": StateLook("contested", "call_split"),
+    "unknown": StateLook("unknown", "help_outline"),
+    "calm": StateLook("calm", "check_circle_outline"),
+    "ended": StateLook("ended", "stop_circle"),
 }
 
 
@@ -139,7 +139,7 @@ class StateChip:
             return
         look = STATE_LOOKS[state]
         self._icon.name, self._word.text = look.icon, look.word
-        self._chip.props["data-tip"] = look.meaning
+        self._chip.props["data-word"] = self._chip.props["aria-describedby"] = word_id(look.word)
         self._chip.classes(add=f"sb-state--{state}", remove=f"sb-state--{self._state}")
         self._state = state
 
@@ -218,7 +218,7 @@ class StateFilter:
             ui.icon(look.icon).props('aria-hidden="true"')
             text(look.word)
             self._counts[state] = ui.label("0").classes("sb-count")
-            ui.tooltip(look.meaning)
+            ui.tooltip(meaning(look.word))
         button.on("click", lambda: self._press(state))
         self._buttons[state] = button
 
@@ -246,7 +246,7 @@ class Column(NamedTuple):
     word: str | None = None
 
 
-class LiveTable(ui.table, component="live_table.js"):
+class LiveTable(ui.table, component="browser/live_table.js"):
     """A table of NiceGUI, whose slots would make all cells anew whenever a figure changes: so it has none.
 
     Args:

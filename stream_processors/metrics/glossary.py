@@ -83,6 +83,26 @@ _WORDS = (
         "times intensity g, by the steps that were left to do at its departure; an episode's is the sum of its "
         "windows'.",
     ),
+    Word("in rebound", "an agent", "It has departed from its baseline, and is not back at it yet."),
+    Word("stalled", "an agent", "It takes steps, but its progress does not rise."),
+    Word("stale", "an agent", "Its link repeats itself: messages come, but no new step."),
+    Word("silent", "an agent", "It has an episode open, and nothing comes from it."),
+    Word("contested", "an agent", "Two programs report under its name, so that steps are lost."),
+    Word("unknown", "an agent", "Nothing can be said: we do not see it, or it has no baseline."),
+    Word("calm", "an agent", "It works as is normal at its stage of the task."),
+    Word("ended", "an agent", "It has no episode open."),
+    Word("open", "a rebound window", "The agent has not re-entered yet, and its figures are those of the alarm."),
+    Word(
+        "recovered",
+        "a rebound window",
+        "The agent was back at its baseline for three steps in a row, or its episode ended in success before that.",
+    ),
+    Word("unrecovered", "a rebound window", "The episode ended before the agent was back at its baseline."),
+    Word(
+        "censored",
+        "a rebound window",
+        "The agent was lost sight of before its end: it counts in no mean, since whether it recovered is not known.",
+    ),
     Word(
         "kept",
         "a stress level",

@@ -5,7 +5,7 @@ from typing import Literal
 
 from nicegui import ui
 
-from springback.dashboards.live_page.explained import When, term, text
+from springback.dashboards.live_page.explained import When, term, text, word_id
 from springback.dashboards.live_page.links import agent_link, episode_link, family_link
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import ChoiceBar, group_name, section_title
@@ -106,7 +106,7 @@ class _WindowRow:
         self._shown: tuple[WindowReading, float] | None = None
         self._mark = ""
         with ui.element("li") as self._row:
-            with ui.element("span").classes("sb-state") as self._chip:
+            with ui.element("button").classes("sb-told-by sb-state").props('type="button"') as self._chip:
                 self._icon, self._word = ui.icon("").props('aria-hidden="true"'), text()
             self._link = ui.link("", "").classes("sb-sentence")
             self._where = Whereabouts(of_agent=of_agent)
@@ -132,6 +132,7 @@ class _WindowRow:
         self._shown = window, departed_s
         self._row.set_visibility(True)
         mark, self._icon.name, self._word.text = WINDOW_LOOKS[window.state]
+        self._chip.props["data-word"] = self._chip.props["aria-describedby"] = word_id(window.state)
         self._chip.classes(add=f"sb-state--{mark}", remove=self._mark)
         self._mark = f"sb-state--{mark}"
         self._link.text = window_sentence(window)
