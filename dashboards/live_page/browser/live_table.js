@@ -37,12 +37,11 @@ export default {
             <div class="sb-under sb-narrow"><when v-if="typeof props.row.seen === 'number'" :at="props.row.seen"
               /><template v-else>{{ props.row.seen }}</template></div>
           </template>
-          <a
-            v-else-if="props.col.look === 'link' && props.row[props.col.name + '_href']"
-            class="sb-link"
-            :href="props.row[props.col.name + '_href']"
-            @click.stop
-            >{{ props.row[props.col.name] }}</a>
+          <template v-else-if="props.col.look === 'link' && props.row[props.col.name + '_href']">
+            <a class="sb-link" :href="props.row[props.col.name + '_href']" @click.stop>{{ props.row[props.col.name] }}</a>
+            <div v-if="props.row[props.col.name + '_narrow']" class="sb-under sb-narrow"
+              >{{ props.row[props.col.name + '_narrow'] }}</div>
+          </template>
           <when v-else-if="props.col.look === 'when' && typeof props.row[props.col.name] === 'number'" :at="props.row[props.col.name]" />
           <template v-else-if="props.col.look === 'family'">
             <button v-if="choosable" type="button" class="sb-name sb-choice" @click.stop="$emit('choose', props.row.key)"

@@ -41,18 +41,25 @@ class EpisodeTable:
 
     def __init__(self, *, of_agent: bool = False) -> None:
         self._shown: list[dict[str, Any]] = []
-        self._none = ui.label("No episode has ended yet.").classes("sb-none")
+        self._none = ui.label().classes("sb-none")
         columns = [column for column in _COLUMNS if not (of_agent and column.name == "agent")]
         self._table = LiveTable(columns, row_key="key", pagination={"rowsPerPage": 0}, sizes=(_ROWS,), sortable=False)
         self._table.props["hide-bottom"] = True
 
-    def show(self, episodes: Sequence[EpisodeSummary], skew_s: Callable[[str], float]) -> None:
+    def show(
+        self,
+        episodes: Sequence[EpisodeSummary],
+        skew_s: Callable[[str], float],
+        none: str = "No episode has ended yet.",
+    ) -> None:
         """Shows these in their order.
 
         Args:
             episodes: all that are shown.
             skew_s: how far an agent's clock, by which its episodes' times are, is ahead of the broker's.
+            none: what is said where there is none.
         """
+        self._none.text = none
         rows = [_row(episode, skew_s(episode.key.agent)) for episode in episodes]
         before = {row["key"]: row["ended"] for row in self._shown}
         for row in rows:
@@ -92,8 +99,9 @@ class EpisodePanel:
             if not episode.ended_s - skews[episode.key.agent] < oldest_s
             and has_words(query.text("search"), episode.key.agent, episode.traits)
         ]
-        first = self._pager.show(query.number("episodes", 1), len(chosen))
-        self._table.show(chosen[first : first + _ROWS], skews.__getitem__)
+        first = self._pager.show(query.number("episodes", 1), len(chosen), len(known))
+        none = "No episode that has ended is like that." if known else "No episode has ended yet."
+        self._table.show(chosen[first : first + _ROWS], skews.__getitem__, none)
 
     def _turn(self, page: int) -> None:
         self._query.put({"episodes": page if page > 1 else None})
@@ -121,13 +129,14 @@ def _row(summary: EpisodeSummary, skew_s: float) -> dict[str, Any]:
     outcome, _, remark = end_words(summary).partition("; ")
     ended_s = moment(summary.ended_s - skew_s)
     names = (clean_label_value(name) for name in (traits.family, traits.method, traits.version))
+    family, task, stress = group_name(*names), clean_label_value(traits.task), stress_text(traits.declared_stress)
     return {
         "key": episode_link(key),
         "ended": NOTHING if ended_s is None else ended_s,
         **{"episode": clean_label_value(key.episode), "episode_href": episode_link(key)},
+        "episode_narrow": f"{family}, {task}, λ {stress}",
         **{"agent": clean_label_value(key.agent), "agent_href": agent_link(key.agent)},
-        **{"family": group_name(*names), "family_href": family_link(traits)},
-        **{"task": clean_label_value(traits.task), "stress": stress_text(traits.declared_stress)},
+        **{"family": family, "family_href": family_link(traits), "task": task, "stress": stress},
         **{"outcome": outcome, "outcome_remark": remark or None},
         **{"steps": f"{summary.steps:,}", "windows": f"{summary.windows:,}", "lost": figure(summary.lost_cycles)},
         "cost": figure(summary.recovery_cost),

@@ -25,8 +25,13 @@ class Pager:
                     )
                     button.props(f'flat round dense aria-label="{name}"')
 
-    def show(self, page: int, total: int) -> int:
+    def show(self, page: int, total: int, remembered: int) -> int:
         """Shows that this page of so many entries is shown, or the last one where there are fewer.
+
+        Args:
+            page: counted from 1.
+            total: entries that are like what was asked for.
+            remembered: entries that there are at all.
 
         Returns:
             the index of the page's first entry.
@@ -35,5 +40,6 @@ class Pager:
         first = (self._page - 1) * self._size
         self._bar.set_visibility(total > 0)
         last = min(first + self._size, total)
-        self._told.text = f"{first + 1:,}\N{EN DASH}{last:,} of {total:,} that are remembered"
+        like = "" if total == remembered else f" like that, of {remembered:,}"
+        self._told.text = f"{first + 1:,}\N{EN DASH}{last:,} of {total:,}{like} that are remembered"
         return first

@@ -50,17 +50,24 @@ class WindowList:
     """
 
     def __init__(self, rows: int, density: Density = "full", *, of_agent: bool = False) -> None:
-        self._none = ui.label("No rebound window yet.").classes("sb-none")
+        self._none = ui.label().classes("sb-none")
         with ui.element("ul").classes(f"sb-windows sb-windows--{density}") as self._list:
             self._rows = [_WindowRow(density, of_agent) for _ in range(rows)]
 
-    def show(self, windows: Sequence[WindowReading], skew_s: Callable[[str], float]) -> None:
+    def show(
+        self,
+        windows: Sequence[WindowReading],
+        skew_s: Callable[[str], float],
+        none: str = "No rebound window yet.",
+    ) -> None:
         """Shows these, the first ones if there are more than rows.
 
         Args:
             windows: newest first.
             skew_s: how far an agent's clock, by which its windows' times are, is ahead of the broker's.
+            none: what is said where there is none.
         """
+        self._none.text = none
         self._none.set_visibility(not windows)
         self._list.set_visibility(bool(windows))
         for row, window in zip(self._rows, windows, strict=False):
@@ -186,8 +193,9 @@ class WindowPanel:
             and not window.departure_time_s - skews[window.key.agent] < oldest_s
             and has_words(query.text("search"), window.key.agent, window.traits)
         ]
-        first = self._pager.show(query.number("page", 1), len(chosen))
-        self._windows.show(chosen[first : first + _ROWS], skews.__getitem__)
+        first = self._pager.show(query.number("page", 1), len(chosen), len(known))
+        none = "No rebound window is like that." if known else "No rebound window yet."
+        self._windows.show(chosen[first : first + _ROWS], skews.__getitem__, none)
 
     def _turn(self, page: int) -> None:
         self._query.put({"page": page if page > 1 else None})
