@@ -40,7 +40,9 @@ export default {
           <template v-else-if="props.col.look === 'link' && props.row[props.col.name + '_href']">
             <a class="sb-link" :href="props.row[props.col.name + '_href']" @click.stop>{{ props.row[props.col.name] }}</a>
             <div v-if="props.row[props.col.name + '_narrow']" class="sb-under sb-narrow"
-              >{{ props.row[props.col.name + '_narrow'] }}</div>
+              ><a v-if="props.row[props.col.name + '_of']" class="sb-link" :href="props.row[props.col.name + '_of_href']" @click.stop
+                >{{ props.row[props.col.name + '_of'] }}</a>
+              {{ props.row[props.col.name + '_narrow'] }}</div>
           </template>
           <when v-else-if="props.col.look === 'when' && typeof props.row[props.col.name] === 'number'" :at="props.row[props.col.name]" />
           <template v-else-if="props.col.look === 'family'">

@@ -19,7 +19,7 @@ from springback.stream_processors.resilience.readings import EpisodeSummary
 _COLUMNS = (
     Column("ended", "Ended", "left", look="when"),
     Column("episode", "Episode", "left", look="link"),
-    Column("agent", "Agent", "left", look="link"),
+    Column("agent", "Agent", "left", "sb-wide", "link"),
     Column("family", "Family", "left", "sb-wide", "link"),
     Column("task", "Task", "left", "sb-wide"),
     Column("stress", "λ", "left", "sb-wide", word="stress λ"),
@@ -45,6 +45,8 @@ class EpisodeTable:
         columns = [column for column in _COLUMNS if not (of_agent and column.name == "agent")]
         self._table = LiveTable(columns, row_key="key", pagination={"rowsPerPage": 0}, sizes=(_ROWS,), sortable=False)
         self._table.props["hide-bottom"] = True
+        self._table.classes("sb-episodes")
+        self._of_agent = of_agent
 
     def show(
         self,
@@ -60,7 +62,7 @@ class EpisodeTable:
             none: what is said where there is none.
         """
         self._none.text = none
-        rows = [_row(episode, skew_s(episode.key.agent)) for episode in episodes]
+        rows = [_row(episode, skew_s(episode.key.agent), of_agent=self._of_agent) for episode in episodes]
         before = {row["key"]: row["ended"] for row in self._shown}
         for row in rows:
             row["ended"] = _settled(row["ended"], before.get(row["key"]))
@@ -124,8 +126,9 @@ def _settled(ended_s: float | str, before: float | str | None) -> float | str:
     return ended_s
 
 
-def _row(summary: EpisodeSummary, skew_s: float) -> dict[str, Any]:
+def _row(summary: EpisodeSummary, skew_s: float, *, of_agent: bool) -> dict[str, Any]:
     key, traits = summary.key, summary.traits
+    agent = clean_label_value(key.agent)
     outcome, _, remark = end_words(summary).partition("; ")
     ended_s = moment(summary.ended_s - skew_s)
     names = (clean_label_value(name) for name in (traits.family, traits.method, traits.version))
@@ -135,7 +138,8 @@ def _row(summary: EpisodeSummary, skew_s: float) -> dict[str, Any]:
         "ended": NOTHING if ended_s is None else ended_s,
         **{"episode": clean_label_value(key.episode), "episode_href": episode_link(key)},
         "episode_narrow": f"{family}, {task}, λ {stress}",
-        **{"agent": clean_label_value(key.agent), "agent_href": agent_link(key.agent)},
+        **{"agent": agent, "agent_href": agent_link(key.agent)},
+        **{"episode_of": None if of_agent else agent, "episode_of_href": agent_link(key.agent)},
         **{"family": family, "family_href": family_link(traits), "task": task, "stress": stress},
         **{"outcome": outcome, "outcome_remark": remark or None},
         **{"steps": f"{summary.steps:,}", "windows": f"{summary.windows:,}", "lost": figure(summary.lost_cycles)},
