@@ -192,7 +192,10 @@ class ChildProcess:
 
     def _ending(self) -> str:
         code = self._process.wait()
-        return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        by_whom = " (by somebody, or by the system for want of memory)" if -code == signal.SIGKILL else ""
+        return f"was ended by {signal.Signals(-code).name}{by_whom}"
 
     def _log_report(self) -> str:
         tail = self.log_tail()

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -20,7 +21,7 @@ from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
 from springback.deploy.brokers import Broker, open_broker
 from springback.deploy.child_process import ChildProcess
-from springback.deploy.errors import ChildFailedError
+from springback.deploy.errors import ChildFailedError, DeployError
 from springback.deploy.run_directory import log_directory, run_directory
 from springback.producers.install_hints import missing_of, told_missing
 from springback.stream_processors.settings import ENVIRONMENT_PREFIX, WorkerSettings
@@ -29,6 +30,7 @@ from springback.stream_processors.worker.baselines import plain_consumer, starte
 
 _READY_TIMEOUT_S = 150.0  # above the time after which a worker that cannot recover ends by itself
 _STOP_GRACE_S = 15.0
+_LOOK_INTERVAL_S = 1.0
 _LOOK_TIMEOUT_S = 5.0
 
 # -P: a folder `springback` in the directory that the user happens to be in is not ours.
@@ -115,8 +117,7 @@ class LocalStack:
 
     def check(self) -> None:
         """Raises a DeployError, with the end of its log, if the broker or a child has ended."""
-        if self._broker is not None:
-            self._broker.check()
+        self._check_broker()
         for name in self._names:
             self._child(name).check()
 
@@ -147,6 +148,7 @@ class LocalStack:
                 self._logs = opening.enter_context(log_directory())
             self._logs.mkdir(parents=True, exist_ok=True)
             self._broker = opening.enter_context(open_broker(self._choice, self._logs))
+            opening.enter_context(self._broker_blamed())
             self._settings = msgspec.structs.replace(
                 self._settings, kafka=msgspec.structs.replace(self._settings.kafka, bootstrap=self._broker.address)
             )
@@ -162,9 +164,31 @@ class LocalStack:
             self._open = opening.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Stops everything."""
-        self._open.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stops everything.
+
+        Raises:
+            DeployError: the block failed since the broker has ended; with the end of the broker's log.
+        """
+        self._open.__exit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def _broker_blamed(self) -> Iterator[None]:
+        """Puts the end of the broker in the place of whatever failed because of it: a part can say less of that."""
+        try:
+            yield
+        except Exception as error:
+            try:
+                self._check_broker()
+            except DeployError as cause:
+                raise cause from error
+            raise
+
+    def _check_broker(self) -> None:
+        if self._broker is not None:
+            self._broker.check()
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -188,7 +212,17 @@ class LocalStack:
     def _wait_until_ready(self, name: str) -> None:
         """Waits for what a command of ours writes when it is ready, and reads it."""
         ready_file = self._ready_file(name)
-        self._child(name).wait_until(ready_file.exists, _READY_TIMEOUT_S, "the file that says that it is ready")
+
+        looked_s = time.monotonic()
+
+        def is_ready() -> bool:
+            nonlocal looked_s
+            if time.monotonic() - looked_s >= _LOOK_INTERVAL_S:
+                looked_s = time.monotonic()
+                self._check_broker()  # without it no part gets ready
+            return ready_file.exists()
+
+        self._child(name).wait_until(is_ready, _READY_TIMEOUT_S, "the file that says that it is ready")
         self._ready[name] = msgspec.json.decode(ready_file.read_bytes(), type=dict[str, str])
 
     def _ready_file(self, name: str) -> Path:

@@ -14,6 +14,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient  # type: ignore[import-untyped]
 
 from springback.deploy.broker_process import cluster_id
+from springback.deploy.brokers import EmbeddedBroker
 from springback.deploy.errors import ChildFailedError, DeployError
 from springback.deploy.local_stack import LocalStack, live_page_installed, live_page_line
 from springback.producers.emitter.kafka_publisher import KafkaPublisher
@@ -202,6 +203,31 @@ def test_a_broker_of_somebody_else_is_used_and_left_alone(embedded_broker: str, 
             emitter.begin_episode(episode="1", family="tried").step(progress=0.5)
         assert not stack.no_steps_yet()
     assert cluster_id(embedded_broker) is not None
+
+
+def test_the_end_of_the_broker_is_told_in_place_of_what_failed_because_of_it(
+    program: list[str], tmp_path: Path
+) -> None:
+    stack = LocalStack(program=program, logs=tmp_path / "logs")
+
+    def lose_the_broker() -> None:
+        with (tmp_path / "logs" / "embedded-broker.log").open("a") as log:
+            log.write("no room for more\n")
+        broker = stack._broker
+        assert isinstance(broker, EmbeddedBroker)
+        os.kill(broker.pid, signal.SIGKILL)
+        assert becomes_true(lambda: broker._running().exit_code is not None, DEADLINE_S)
+        raise ConnectionResetError
+
+    told = r"(?s)embedded broker.* was ended by SIGKILL \(.*want of memory\).*\| no room for more"
+    with pytest.raises(ChildFailedError, match=told) as raised, stack:
+        lose_the_broker()
+    assert isinstance(raised.value.__cause__, ConnectionResetError)
+
+
+def test_what_fails_while_the_broker_runs_stays_what_it_is(program: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ConnectionResetError), LocalStack(program=program, logs=tmp_path / "logs"):
+        raise ConnectionResetError
 
 
 def test_an_unknown_choice_of_broker_is_told() -> None:

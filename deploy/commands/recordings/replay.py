@@ -98,6 +98,7 @@ def replay(
         def note_read(source: str, share: float | None) -> None:
             read[source] = read.get(source, 0.0) if share is None else share
 
+        broken_off = False
         try:
             send(
                 read_frames(in_time_order(files), left_out)
@@ -108,13 +109,20 @@ def replay(
                 session="keep" if keep_session else "fresh",
                 on_sent=show,
             )
+        except Exception:
+            broken_off = True  # why is told after it
+            raise
         finally:
             publisher.close()
             progress.stop()
             for part in summary.refused:
                 left_out(part)
             left_out.finish()
-            typer.echo(_sent(summary, left_out.count, time.monotonic() - started_s))
+            if not broken_off:
+                typer.echo(_sent(summary, left_out.count, time.monotonic() - started_s))
+            elif summary.arrived:
+                sessions = ", ".join(dict.fromkeys(summary.sessions.values()))
+                typer.echo(f"Broken off: {summary.arrived} frames have arrived; sessions: {sessions}", err=True)
     if left_out.count and not summary.arrived:
         raise typer.Exit(2)
 

@@ -1,5 +1,6 @@
 """`springback bridge` and `gateway`: how steps arrive that no agent of ours sends to Kafka."""
 
+import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from springback.deploy.commands.shared_options import (
 if TYPE_CHECKING:
     from springback.producers.emitter.publishers import FramePublisher
     from springback.producers.mapping.signal_mapping import SignalMapping
+    from springback.stream_processors.settings import WorkerSettings
 
 
 def parse_options(given: list[str]) -> dict[str, str]:
@@ -116,7 +118,22 @@ def _publisher(
         from springback.producers.emitter.publishers import JsonLinesPublisher
 
         return JsonLinesPublisher(record)
-    return step_publisher(stream_settings(broker, prefix, settings), spool)
+    chosen = stream_settings(broker, prefix, settings)
+    publisher = step_publisher(chosen, spool)
+    _look_at_broker(chosen)
+    return publisher
+
+
+def _look_at_broker(settings: "WorkerSettings") -> None:
+    """Says in the log if Kafka cannot be used, though no step has come yet; the bridge begins meanwhile."""
+    from springback.producers.broker_fault import FaultLog, find_fault
+
+    faults = FaultLog("what comes over the bridge", logging.getLogger(__name__))
+
+    def look() -> None:
+        faults.note(find_fault(settings.kafka.bootstrap, settings.kafka.producer_options()))
+
+    threading.Thread(target=look, name="springback-bridge-look", daemon=True).start()
 
 
 @contextmanager
