@@ -12,6 +12,7 @@ from springback.dashboards.grafana_parts.one_agent_board import one_agent_board
 from springback.dashboards.grafana_parts.panel_kinds import DATA_SOURCE_UID
 from springback.dashboards.grafana_parts.pipeline_board import pipeline_board
 from springback.dashboards.grafana_parts.resilience_board import resilience_board
+from springback.producers.whole_file import write_whole
 
 DASHBOARD_FOLDER = Path(__file__).parent / "grafana"
 """Where the dashboards are kept as files."""
@@ -43,6 +44,6 @@ def write_dashboards(folder: Path, data_source_uid: str = DATA_SOURCE_UID) -> li
     written = []
     for name, text in dashboard_files(data_source_uid).items():
         file = folder / name
-        file.write_text(text, encoding="utf-8")
+        write_whole(file, text)
         written.append(file)
     return written

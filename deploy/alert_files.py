@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from springback.deploy.errors import DeployError
+from springback.producers.whole_file import write_whole
 
 RUNBOOK = "deploy/prometheus/runbook.md"
 """Where the shipped rules say that the runbook is: in the repository."""
@@ -110,7 +111,7 @@ class AlertFiles(msgspec.Struct, frozen=True, kw_only=True):
             raise AlertFilesExistError(message)
         directory.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
+            write_whole(path, text)
         return list(texts)
 
     def _adapted(self, text: str, directory: Path) -> str:

@@ -200,7 +200,8 @@ def explain(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int] 
         detail = str(error).strip() or "no more is known"
         return f"Kafka did not answer as it should: is --broker (SPRINGBACK_BROKER) its address? {detail}", _FAILED
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}", _BAD_INPUT
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        return f"{error.filename}: {error.strerror}", _FAILED if full else _BAD_INPUT
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"nothing more can be written: {error.strerror}", _FAILED
     return None

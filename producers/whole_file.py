@@ -21,7 +21,10 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         OSError: it cannot be written; `filename` is the file.
     """
-    path = Path(path)
+    path = Path(path).resolve()  # a link stays one
+    if path.exists() and not path.is_file():
+        yield path  # a pipe, or a device such as /dev/stdout: nothing can take its place
+        return
     draft = path.with_name(f".{os.getpid()}-{threading.get_ident():x}-draft-{path.name}")
     try:
         try:

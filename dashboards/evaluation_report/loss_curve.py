@@ -6,6 +6,7 @@ from matplotlib import style
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from springback.producers.whole_file import whole_file
 from springback.stream_processors.offline.value_fitting import FittedValue
 
 _TRAIN, _HELD_OUT, _MUTED = "#0072b2", "#d55e00", "#777777"
@@ -52,4 +53,5 @@ def write_loss_curve(path: Path, fitted: FittedValue) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.3)
         axes.legend(frameon=False)
-        figure.savefig(path)
+        with whole_file(path) as draft:
+            figure.savefig(draft)

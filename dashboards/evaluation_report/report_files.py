@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 
 from springback.dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
 from springback.dashboards.evaluation_report.report_page import report_page
+from springback.producers.whole_file import write_whole
 from springback.stream_processors.offline.flat_tables import FLAT_TABLES, FlatTable
 from springback.stream_processors.offline.tables import EvaluationJson
 
@@ -31,7 +31,7 @@ def write_report(
     texts = {PAGE: report_page(numbers, progress), NUMBERS: json_text(numbers), **csv_texts(numbers)}
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        _replace(directory / name, text)
+        write_whole(directory / name, text)
     return [directory / name for name in texts]
 
 
@@ -85,10 +85,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
     return value
-
-
-def _replace(path: Path, text: str) -> None:
-    """Writes a file so that a reader never sees half of it."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(text, encoding="utf-8", newline="")
-    os.replace(draft, path)

@@ -14,6 +14,7 @@ from springback.deploy.commands.shared_options import (
     silence_kafka_clients,
     stream_settings,
 )
+from springback.producers.whole_file import write_whole
 
 TimeoutOption = Annotated[
     float, typer.Option("--timeout", min=1.0, metavar="SECONDS", help="How long to wait for the workers.")
@@ -51,7 +52,7 @@ def export_(
     if not families:
         typer.echo("springback: nothing has been learned yet: no reference episode has ended in success", err=True)
         raise typer.Exit(1)
-    file.write_bytes(data)
+    write_whole(file, data)
     learned = ", ".join(
         f"{name} ({family.references} episodes, {len(family.counting_sums())} behind its alarm bounds)"
         for name, family in sorted(families.items())

@@ -1,13 +1,14 @@
 """The run of a command that goes on for days: its parts side by side until a signal or a failure."""
 
 import asyncio
-import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from springback.producers.whole_file import write_whole
 
 
 def run_until_signalled(service: Callable[[asyncio.Event], Awaitable[None]]) -> None:
@@ -47,6 +48,4 @@ async def run_until(stop: asyncio.Event, *parts: Awaitable[Any]) -> bool:
 
 def write_ready_file(file: Path, addresses: Mapping[str, str]) -> None:
     """Writes where the service answers as JSON; whoever waits for the file sees all of it or nothing."""
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
-    partial.write_bytes(msgspec.json.encode(addresses))
-    partial.replace(file)
+    write_whole(file, msgspec.json.encode(addresses))

@@ -17,6 +17,7 @@ from springback.deploy.commands.input_files import (
     reading_progress,
 )
 from springback.deploy.commands.shared_options import SettingsOption, stream_settings
+from springback.producers.whole_file import write_whole
 
 _FAILED = 1
 _SHIPPED_CONTRACT = "non_degradation.toml"
@@ -119,7 +120,7 @@ def compare(
     else:
         Console().print(comparison_view(comparison))
     if json_file is not None and not alone:
-        json_file.write_bytes(document + b"\n")
+        write_whole(json_file, document + b"\n")
     for line in failure_lines(comparison):
         typer.echo(line, err=True)
     typer.echo(shown_name(comparison.verdict), err=alone)

@@ -19,6 +19,7 @@ from springback.deploy.commands.input_files import (
     reading_progress,
 )
 from springback.deploy.commands.shared_options import SettingsOption, stream_settings
+from springback.producers.whole_file import write_whole
 
 if TYPE_CHECKING:
     from springback.stream_processors.intake.step_table import RejectedRow
@@ -101,7 +102,7 @@ def evaluate(
         if str(json_file) == "-":
             typer.echo(evaluation.json())
         else:
-            json_file.write_bytes(evaluation.json() + b"\n")
+            write_whole(json_file, evaluation.json() + b"\n")
     if report is not None:
         typer.echo(f"report    {_write_report(report, evaluation, files)}", err=True)
 

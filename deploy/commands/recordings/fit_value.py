@@ -15,6 +15,7 @@ from springback.deploy.commands.input_files import (
     reading_progress,
 )
 from springback.deploy.commands.shared_options import SettingsOption, stream_settings
+from springback.producers.whole_file import write_whole
 
 
 def _widths(text: str) -> tuple[int, ...]:
@@ -92,7 +93,7 @@ def fit_value(
             bar.update(task, completed=errors.epoch, description=f"Fitting: held-out error {errors.held_out:.3g}")
 
         fitted = fit_value(trajectories, fitting, show)
-    out.write_bytes(dump_network(fitted.network))
+    write_whole(out, dump_network(fitted.network))
     plot = out.with_name(f"{out.name}.loss.png")
     write_loss_curve(plot, fitted)
     steps = sum(len(trajectory.rewards) for trajectory in trajectories)

@@ -34,7 +34,7 @@ FAULT = re.compile(r"\b(address|unanswered): |kind=(address|unanswered) |No Kafk
 ARGUMENTS: dict[tuple[str, ...], list[str]] = {
     ("demo",): [],
     ("up",): [],
-    ("bridge",): ["mqtt", "--mapping", "{mapping}", "--option", "port={port}", "--option", "host=127.0.0.1"],
+    ("bridge",): ["mqtt", "--mapping", "vda5050", "--option", "port={port}", "--option", "host=127.0.0.1"],
     ("gateway",): ["--port", "0"],
     ("worker",): [],
     ("judge",): ["--endpoint", "http://127.0.0.1:{port}/v1", "--model", "none"],
@@ -90,14 +90,10 @@ def silent_server() -> Iterator[SilentServer]:
 
 def started(path: tuple[str, ...], broker: str, folder: Path) -> "tuple[subprocess.Popen[bytes], Path]":
     (folder / "clean.baseline").write_bytes(dump_baseline(StageBaseline(grid=AnchorGrid())))
-    (folder / "mapping.toml").write_text(
-        'agent = "a"\nfamily = "f"\n[episode]\nwhole = true\n[signals]\nprogress = { topic = "x", field = "p" }\n'
-    )
     given = {
         "folder": folder,
         "port": free_port(),
         "baseline": folder / "clean.baseline",
-        "mapping": folder / "mapping.toml",
     }
     arguments = [each.format(**given) for each in ARGUMENTS[path]]
     log = folder / "log"
