@@ -248,11 +248,12 @@ def model() -> Iterator[str]:
 @pytest.mark.broker
 @pytest.mark.timeout(1200)
 def test_a_language_model_judges_as_the_readme_says(reader: Reader, model: str) -> None:
-    reader.instead[ENDPOINT] = model
-    reader.type("springback record --episodes 12 --stresses 0,0.8 --family navigation old.frames.jsonl.gz")
+    reader.instead |= {ENDPOINT: model, "--speed 60": "--speed 240"}
     for block in blocks():
         if block.section == JUDGE:
             reader.follow(block)
     reader.wait_for_metrics('springback_judge_steps_total{fate="judged"} ', port=JUDGE_PORT)
     reader.wait_for_metrics('springback_family_mean_stability_loss{family="navigation"')
+    offered = reader.wait_for_log("up", r"^No steps have come yet.*\n  (.+)\n")
+    assert "Sent 665 frames" in reader.run(["bash", "-euc", offered.replace("--speed 60", "--speed max")])
     assert reader.press_ctrl_c() == [0, 0]
