@@ -30,8 +30,9 @@ EXPECTED_ALERTS = {
     "SpringbackAgentStale",
     "SpringbackDeadLetters",
 }
-# What only a fault of the pipeline, or a far larger fleet, brings to the page.
+# What only a fault of the pipeline, a far larger fleet, or topics with a past bring to the page.
 UNLIT = {
+    "springback_exporter_reach_timestamp_seconds",
     "springback_exporter_overflow_readings_total",
     "springback_exporter_refused_values_total",
     "springback_exporter_sink_retries_total",
