@@ -28,7 +28,7 @@ from springback.sinks.fleet.fleet_state import (
 from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.fleet.memory import NewestMemory, Place
 from springback.sinks.fleet.sight import FleetSight
-from springback.sinks.sink import DeadLetter, ReadingBack
+from springback.sinks.sink import DeadLetter, ReadingBack, TopicReach
 from springback.stream_processors.metrics.spec import AgentStateName
 from springback.stream_processors.resilience.readings import (
     EpisodeKey,
@@ -251,6 +251,14 @@ class FleetView:
         """
         known = self._agent_named(agent)
         return 0.0 if known is None else known.skew_s
+
+    def reach_of(self, topic: str) -> TopicReach | None:
+        """How far back the reading of a topic goes; None where that is not known.
+
+        Args:
+            topic: its name without the prefix.
+        """
+        return next((reach for reach in self.read_back.reaches if reach.topic.endswith(topic)), None)
 
     def readings_per_second(self, now_s: float) -> float:
         """Readings taken in, over the last ten seconds."""

@@ -4,7 +4,12 @@ from collections.abc import Mapping
 
 from nicegui import ui
 
-from springback.dashboards.live_page.agent_memory import EPISODES_OF_AN_AGENT, WINDOWS_OF_AN_AGENT, AgentMemory
+from springback.dashboards.live_page.agent_memory import (
+    EPISODES_OF_AN_AGENT,
+    HISTORY_SAMPLES,
+    WINDOWS_OF_AN_AGENT,
+    AgentMemory,
+)
 from springback.dashboards.live_page.charts import LiveChart, cost_chart, intensity_chart, progress_chart
 from springback.dashboards.live_page.explained import term
 from springback.dashboards.live_page.fleet_view import newest_first
@@ -24,10 +29,12 @@ from springback.dashboards.live_page.page_parts import (
 )
 from springback.dashboards.live_page.page_query import PageQuery
 from springback.dashboards.live_page.pages.episodes import EpisodeTable, end_words
+from springback.dashboards.live_page.pages.reach_note import ReachNote
 from springback.dashboards.live_page.pages.windows import WindowList
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.metrics.figure_words import stress_text
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
+from springback.stream_processors.topics import STATUS
 
 _STATS: Mapping[str, str | None] = {
     "Progress p": "progress p",
@@ -86,6 +93,7 @@ class AgentPage:
                         self._cost = LiveChart("running recovery cost over time")
                     with _card("Progress p and propositions q", "", "progress p", "propositions q"):
                         self._progress = LiveChart("progress and propositions over time")
+                self._reach = ReachNote(sink, STATUS)
             with _card("Its last rebound windows"):
                 self._windows = WindowList(WINDOWS_OF_AN_AGENT, of_agent=True)
             with _card("Its last episodes"):
@@ -108,6 +116,9 @@ class AgentPage:
             skew_s = agent.skew_s
             self._windows.show(newest_first(agent.windows.values()), lambda _: skew_s)
             self._episodes.show(agent.episodes[:EPISODES_OF_AN_AGENT], lambda _: skew_s)
+            samples = len(agent.history)
+        # A page that has more of them than it can keep lacks none for want of readings.
+        self._reach.refresh(wanted=samples < HISTORY_SAMPLES)
 
     def _choose(self, last: str) -> None:
         self._query.put({"last": last})

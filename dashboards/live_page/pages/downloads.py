@@ -21,7 +21,7 @@ def download_link(name: str, *, family: str = "") -> ui.link:
         name: the table's.
         family: what stands for a family, method and version, where the table is of one.
     """
-    return ui.link("Download as CSV", with_query(f"{_PATH}{name}", {"family": family})).classes("sb-download")
+    return ui.link("Download as CSV", with_query(f"{_PATH}{name}", {"family": family})).classes("sb-link sb-download")
 
 
 def serve_downloads(sink: LiveSink, comparisons: SharedComparisons) -> None:

@@ -10,11 +10,14 @@ from springback.dashboards.live_page.links import agent_link, episode_link, fami
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import NOTHING, Column, LiveTable, figure, group_name, section_title
 from springback.dashboards.live_page.page_query import PageQuery
+from springback.dashboards.live_page.pages.downloads import download_link
 from springback.dashboards.live_page.pages.pager import Pager
+from springback.dashboards.live_page.pages.reach_note import ReachNote
 from springback.dashboards.live_page.pages.windows import SPANS, UNSTEADY_S, has_words
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.metrics.figure_words import stress_text
 from springback.stream_processors.resilience.readings import EpisodeSummary
+from springback.stream_processors.topics import SUMMARIES
 
 _COLUMNS = (
     Column("ended", "Ended", "left", look="when"),
@@ -87,9 +90,12 @@ class EpisodePanel:
             section_title("Recent episodes")
             self._table = EpisodeTable()
             self._pager = Pager(_ROWS, self._turn)
+            self._reach = ReachNote(sink, SUMMARIES)
+            download_link("episodes")
 
     def refresh(self) -> None:
         """Shows what holds now."""
+        self._reach.refresh()
         query = self._query
         with self._sink.look() as (view, now_s):
             known = view.episodes()

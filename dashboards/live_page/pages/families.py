@@ -11,7 +11,7 @@ from nicegui import events, ui
 
 from springback.dashboards.live_page.charts import LiveChart, curve_words, stress_chart
 from springback.dashboards.live_page.explained import term, word_id
-from springback.dashboards.live_page.links import family_link, family_token
+from springback.dashboards.live_page.links import COMPARE, compare_link, family_link, family_token
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import (
     NOTHING,
@@ -23,6 +23,7 @@ from springback.dashboards.live_page.page_parts import (
     section_title,
 )
 from springback.dashboards.live_page.page_query import PageQuery
+from springback.dashboards.live_page.pages.downloads import download_link
 from springback.dashboards.live_page.pages.stress_levels import LevelTable
 from springback.sinks.fleet.fleet_state import clean_family
 from springback.stream_processors.metrics.figure_words import (
@@ -215,12 +216,14 @@ class FamilyPanel:
                 self._search.classes("sb-search")
                 self._search.on_value_change(self._searched)
                 self._table = FamilyTable(on_choose=self._choose, query=query)
+                download_link("families")
                 self._gone = ui.label(
                     "Nothing is known (any more) of the family that the address names; another one is shown."
                 ).classes("sb-note")
             with ui.element("div").classes("sb-halves"):
                 with ui.element("section").classes("sb-card sb-curve").props('aria-label="Stress response"'):
                     self._title = section_title()
+                    self._compare = ui.link("Compare its methods and versions", COMPARE).classes("sb-link")
                     self._words = ui.label().classes("sb-note")
                     self._curve = LiveChart("margin over stress", "sb-chart sb-chart--tall")
                     with ui.element("div").classes("sb-where"):
@@ -233,6 +236,7 @@ class FamilyPanel:
                 with ui.element("section").classes("sb-card").props('aria-label="Stress levels"'):
                     section_title("What each level shows")
                     self._levels = LevelTable()
+                    download_link("levels")
                     self._beta = ui.label().classes("sb-note sb-beta")
         query.read_by(self._went)
 
@@ -252,6 +256,7 @@ class FamilyPanel:
         shown = shown or max(known, key=_urgency)
         self._title.text = f"Stress response of {family_title(shown)}"
         self._words.text = curve_words(shown)
+        self._compare.props["href"] = compare_link(shown)
         self._curve.show(stress_chart(shown))
         self._levels.show(shown)
         self._beta.text = " ".join(beta_sentences(shown))

@@ -21,6 +21,7 @@ from springback.dashboards.live_page.page_parts import (
     section_title,
 )
 from springback.dashboards.live_page.page_query import PageQuery
+from springback.dashboards.live_page.pages.downloads import download_link
 
 _PAGE_SIZES = (25, 50, 100)
 _ROWS = 50
@@ -66,6 +67,7 @@ class FleetTable:
             self._table = self._make_table()
             self._none = ui.label("No agent is like that.").classes("sb-none")
             self._forgotten = ui.label().classes("sb-note")
+            download_link("fleet")
         self._read()
         query.read_by(self._went)
 

@@ -7,10 +7,11 @@ from typing import Literal
 from nicegui import context, ui
 
 from springback.dashboards.live_page import links
-from springback.dashboards.live_page.explained import PageScript, text, word_list
+from springback.dashboards.live_page.explained import PageScript, When, text, word_list
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_query import PageQuery
 from springback.sinks.fleet.sight import Blindness
+from springback.sinks.sink import ReadingBack
 
 PageName = Literal["Fleet", "Families", "Windows", "Alerts", "Pipeline"]
 
@@ -137,24 +138,44 @@ def _sight_chip(sink: LiveSink) -> Refresh:
 def _banner(sink: LiveSink, bootstrap: str) -> Refresh:
     with ui.element("div").classes("sb-banner").props('role="alert"') as banner:
         ui.icon("visibility_off").props('aria-hidden="true"')
-        text = ui.label()
+        with ui.element("div") as reading:
+            progress, since = text("Reading what the topics hold."), When()
+        words = ui.label()
     told: dict[Blindness, str] = {
         "no broker": f"No broker answers at {bootstrap}. What agents do now is unknown; what is shown is from before.",
-        "catching up": "Reading what the topics hold. What agents do now is not known yet. "
-        "Should this not end: `springback topics` declares topics that are missing.",
+        "catching up": "What agents do now is not known yet. Should this not end: `springback topics` declares topics "
+        "that are missing.",
         "no worker": "Steps wait that no worker has read: start `springback worker`, or wait until it has caught up. "
         "What agents do now is unknown; what is shown is from before.",
     }
 
     def refresh() -> None:
         with sink.look() as (view, _):
-            blindness = view.sight.blindness
+            blindness, back = view.sight.blindness, view.read_back
         banner.set_visibility(blindness is not None)
+        reading.set_visibility(blindness == "catching up")
+        if blindness == "catching up":
+            progress.text, since_s = reading_words(back), back.since_s
+            since.set_visibility(since_s is not None)
+            since.show(since_s)
         if blindness is not None:
             fault = sink.faults.text if blindness in ("no broker", "catching up") else None
-            text.text = told[blindness] if fault is None else f"{told[blindness]} ({fault})"
+            words.text = told[blindness] if fault is None else f"{told[blindness]} ({fault})"
 
     return refresh
+
+
+def reading_words(back: ReadingBack) -> str:
+    r"""How far the reading back is, in tenths: who has it read out to them is not told each second.
+
+    >>> reading_words(ReadingBack(12_000, 35_000)), reading_words(ReadingBack())
+    ('Reading what happened: 30\u202f% of 35,000 readings.', 'Reading what the topics hold.')
+    """
+    if not back.total:
+        return "Reading what the topics hold."
+    tenths = int(10 * back.share) * 10
+    told = f"Reading what happened: {tenths}\N{NARROW NO-BREAK SPACE}% of {back.total:,} readings."
+    return told if back.since_s is None else f"{told} They go back to "
 
 
 def _theme_switch(dark: bool | None) -> None:

@@ -4,7 +4,9 @@ from nicegui import ui
 
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import NOTHING, section_title, stat, stat_at
+from springback.dashboards.live_page.pages.reach_note import ReachNote
 from springback.sinks.fleet.sight import Blindness
+from springback.stream_processors import topics
 
 _BROKER = {True: "answers", False: "does not answer", None: "not asked yet"}
 _READ: dict[Blindness | None, str] = {
@@ -14,6 +16,12 @@ _READ: dict[Blindness | None, str] = {
     "no worker": "yes",
 }
 _LARGEST_REASONS = 20
+_READ_BACK = {
+    "Rebound windows read": topics.WINDOWS,
+    "Episodes read": topics.SUMMARIES,
+    "Statuses of agents read": topics.STATUS,
+    "Dead letters read": topics.DEAD_LETTER,
+}
 _MOST_PARTITIONS = 32
 _NO_FRAME, _ALL_USED, _NOT_KNOWN = "No frame waits.", "All could be used.", "Not known while no broker answers."
 
@@ -34,6 +42,8 @@ class PipelinePanel:
                     self._figures[name] = stat(name)
                 self._last = stat_at("Last report of an agent")
             ui.label(f"The broker is at {bootstrap}.").classes("sb-note")
+            with ui.element("dl").classes("sb-counts"):
+                self._reaches = {topic: _ReachRow(sink, name, topic) for name, topic in _READ_BACK.items()}
         with ui.element("div").classes("sb-halves"):
             self._behind = _Counts("Frames that no worker has read yet", _MOST_PARTITIONS)
             self._reasons = _Counts("Input that could not be used", _LARGEST_REASONS)
@@ -59,12 +69,36 @@ class PipelinePanel:
         for name, text in texts.items():
             self._figures[name].text = text
         self._last.show(newest_s)
+        for row in self._reaches.values():
+            row.refresh()
         waiting = sorted((partition, frames) for partition, frames in behind.items() if frames)
         self._behind.show(
             [(f"partition {partition}", frames) for partition, frames in waiting[:_MOST_PARTITIONS]],
             _NO_FRAME if sight.broker_reachable else _NOT_KNOWN,
         )
         self._reasons.show([(reason.replace("_", " "), number) for reason, number in reasons], _ALL_USED)
+
+
+class _ReachRow:
+    """From when on the readings of a topic are whole."""
+
+    def __init__(self, sink: LiveSink, name: str, topic: str) -> None:
+        self._sink, self._topic = sink, topic
+        with ui.element("div"):
+            with ui.element("dt"):
+                ui.label(name)
+            with ui.element("dd"):
+                self._none = ui.label()
+                self._all = ui.label("all that there were")
+                self._note = ReachNote(sink, topic)
+
+    def refresh(self) -> None:
+        with self._sink.look() as (view, _):
+            reach = view.reach_of(self._topic)
+        self._none.set_visibility(reach is None)
+        self._none.text = NOTHING
+        self._all.set_visibility(reach is not None and reach.earlier == "none")
+        self._note.refresh()
 
 
 class _Counts:

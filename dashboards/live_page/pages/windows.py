@@ -10,11 +10,14 @@ from springback.dashboards.live_page.links import agent_link, episode_link, fami
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import ChoiceBar, group_name, section_title
 from springback.dashboards.live_page.page_query import PageQuery
+from springback.dashboards.live_page.pages.downloads import download_link
 from springback.dashboards.live_page.pages.pager import Pager
+from springback.dashboards.live_page.pages.reach_note import ReachNote
 from springback.dashboards.live_page.window_words import WINDOW_LOOKS, window_figures, window_sentence
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.metrics.figure_words import stress_text
 from springback.stream_processors.resilience.readings import EpisodeTraits, WindowReading
+from springback.stream_processors.topics import WINDOWS
 
 Density = Literal["full", "short"]
 
@@ -173,10 +176,13 @@ class WindowPanel:
                 self._since = ChoiceBar("Time", words, lambda since: self._choose("since", since))
             self._windows = WindowList(_ROWS)
             self._pager = Pager(_ROWS, self._turn)
+            self._reach = ReachNote(sink, WINDOWS)
+            download_link("windows")
         query.read_by(self._went)
 
     def refresh(self) -> None:
         """Shows what holds now."""
+        self._reach.refresh()
         query = self._query
         state = query.text("state") if query.text("state") in _STATES else ""
         since = query.text("since") if query.text("since") in SPANS else ""

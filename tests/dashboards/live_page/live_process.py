@@ -8,7 +8,7 @@ from typing import Self
 from springback.deploy.child_process import ChildProcess
 from springback.deploy.local_stack import SPRINGBACK
 
-DEADLINE_S = 90.0
+DEADLINE_S = 240.0
 
 
 class LiveProcess:
