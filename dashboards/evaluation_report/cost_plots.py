@@ -1,11 +1,12 @@
 """The plots of the recovery cost: of clean and disturbed episodes, against the stress, and what it consists of."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from springback.dashboards.evaluation_report.group_rows import GroupRow
+from springback.dashboards.evaluation_report.group_rows import GroupRow, StressRow
 from springback.dashboards.evaluation_report.plot_style import (
     INK,
     MUTED,
@@ -14,15 +15,18 @@ from springback.dashboards.evaluation_report.plot_style import (
     Panel,
     PlotSection,
     cost_scale,
+    count_ticks,
     draw,
     legend_above,
     series_style,
     stress_axis,
+    tell,
 )
 from springback.dashboards.evaluation_report.report_display import (
     MOST_SERIES,
     Chosen,
     count_text,
+    counts_text,
     figure_text,
     method_name,
     name_text,
@@ -30,9 +34,12 @@ from springback.dashboards.evaluation_report.report_display import (
     p_text,
     share_text,
 )
+from springback.dashboards.evaluation_report.report_groups import RUNS, Run
 from springback.dashboards.evaluation_report.report_numbers import ChannelRow, CostPoint, ReportNumbers
 from springback.stream_processors.metrics.figure_words import stress_text
+from springback.stream_processors.offline.resampling import Interval
 from springback.stream_processors.offline.significance import RankCorrelation
+from springback.stream_processors.resilience.families.stress_capacity import nearest_point
 
 _MOST_DOTS = 600
 _MOST_DOTS_OF_A_STRIP = 400
@@ -68,21 +75,22 @@ def cost_distribution_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSec
 
 
 def _distribution_panel(name: str, row: GroupRow, points: list[CostPoint]) -> Panel:
-    clean = sorted(point.recovery_cost for point in points if point.clean)
-    disturbed = sorted(point.recovery_cost for point in points if not point.clean)
+    kinds: list[Run] = [run for run in RUNS if run != "undeclared" or any(point.run == run for point in points)]
 
     def plot(axes: Axes) -> None:
-        rows = [(clean, "clean", 0), (disturbed, "disturbed", 1)]
-        for height, (costs, _, series) in enumerate(reversed(rows)):
-            _strip(axes, costs, height, SERIES[series])
-        labels = [f"{kind}\nn = {len(costs)}\nat 0: {_free(costs)}" for costs, kind, _ in reversed(rows)]
-        axes.set_yticks([0, 1], labels)
-        axes.set_ylim(-0.5, 1.5)
+        labels = []
+        for height, run in enumerate(reversed(kinds)):
+            own_points = sorted((p for p in points if p.run == run), key=lambda point: point.recovery_cost)
+            _strip(axes, own_points, height, SERIES[RUNS.index(run)])
+            labels.append(f"{run}\nn = {len(own_points)}\nat 0: {_free(own_points)}")
+        axes.set_yticks(range(len(kinds)), labels)
+        axes.set_ylim(-0.5, len(kinds) - 0.5)
         axes.grid(visible=False, axis="y")
-        cost_scale(axes, "x", max(clean + disturbed))
+        cost_scale(axes, "x", max(point.recovery_cost for point in points))
         axes.set_xlabel("recovery cost C_rec of an episode (no unit)")
 
-    return Panel(f"{name}: {_distribution_finding(row)}", draw(plot, height=2.3), _distribution_note(row))
+    height = 0.7 + 0.8 * len(kinds)
+    return Panel(f"{name}: {_distribution_finding(row)}", draw(plot, height=height), _distribution_note(row))
 
 
 def _distribution_finding(row: GroupRow) -> str:
@@ -110,24 +118,43 @@ def _distribution_note(row: GroupRow) -> str:
     )
 
 
-def _free(costs: list[float]) -> str:
+def _free(points: list[CostPoint]) -> str:
     """The share of episodes that cost nothing."""
-    return share_text(sum(cost == 0 for cost in costs) / len(costs) if costs else None)
+    return share_text(sum(point.recovery_cost == 0 for point in points) / len(points) if points else None)
 
 
-def _strip(axes: Axes, costs: list[float], height: int, colour: str) -> None:
+def told(point: CostPoint) -> str:
+    """What an episode's dot says of it."""
+    return (
+        f"{name_text(point.agent)}, episode {name_text(point.episode)}, task {name_text(point.task)}, "
+        f"λ {stress_text(point.stress)}, {point.run}: C_rec {figure_text(point.recovery_cost)}"
+    )
+
+
+def _strip(axes: Axes, points: list[CostPoint], height: int, colour: str) -> None:
+    costs = [point.recovery_cost for point in points]
     if not costs:
         axes.annotate("none", (0.5, height), xycoords=("axes fraction", "data"), color=MUTED, ha="center")
         return
     every = max(1, -(-len(costs) // _MOST_DOTS_OF_A_STRIP))
-    shown = np.asarray(costs[every // 2 :: every])
+    shown = points[every // 2 :: every]
     spread = (np.arange(len(shown)) * _GOLDEN % 1 - 0.5) * 0.5
-    axes.plot(shown, height + spread, "o", color=colour, markersize=3.4, alpha=0.55, markeredgewidth=0)
+    (dots,) = axes.plot(
+        [point.recovery_cost for point in shown],
+        height + spread,
+        "o",
+        color=colour,
+        markersize=3.4,
+        alpha=0.55,
+        markeredgewidth=0,
+    )
+    tell(dots, [told(point) for point in shown])
     low, middle, high = np.quantile(costs, (0.25, 0.5, 0.75))
     axes.plot([low, low, high, high, low], height + np.array([-1, 1, 1, -1, -1]) * 0.33, color=INK, linewidth=1.0)
     axes.plot([middle, middle], [height - 0.33, height + 0.33], color=INK, linewidth=2.2)
     mean = float(np.mean(costs))
-    axes.plot([mean], [height], "D", color=INK, markersize=6, markeredgecolor=SURFACE)
+    (diamond,) = axes.plot([mean], [height], "D", color=INK, markersize=6, markeredgecolor=SURFACE)
+    tell(diamond, [f"mean of {count_text(len(costs), 'episode')}: {figure_text(mean)}"])
     side = "left" if mean < _NEAR_NOTHING else "center"
     axes.annotate(f"mean {figure_text(mean)}", (mean, height + 0.36), color=INK, fontsize=8, ha=side)
 
@@ -165,11 +192,23 @@ def _stress_panel(family: str, rows: list[GroupRow], numbers: ReportNumbers) -> 
             _series(axes, number, (number - (len(rows) - 1) / 2) * 0.02, row, numbers)
         cost_scale(axes, "y", largest)
         stress_axis(axes, numbers.grid)
+        if len(rows) == 1:
+            known = _scored_by_stress(rows[0], numbers)
+            names = [f"{point:g}" for point in numbers.grid]
+            count_ticks(axes, numbers.grid, names, [known.get(point, 0) for point in numbers.grid])
         axes.set_ylabel("C_rec of an episode (no unit)")
         if len(rows) > 1:
             legend_above(axes)
 
     return Panel(f"{name_text(family)}: {_stress_finding(rows)}", draw(plot), _stress_note(rows, numbers))
+
+
+def _scored_by_stress(row: GroupRow, numbers: ReportNumbers) -> dict[float, int]:
+    """How many episodes with a cost there are at each declared stress."""
+    found: Counter[float] = Counter()
+    for stress, _ in _declared(row, numbers):
+        found[nearest_point(stress, numbers.grid)] += 1
+    return dict(found)
 
 
 def _stress_finding(rows: list[GroupRow]) -> str:
@@ -199,7 +238,14 @@ def _stress_note(rows: list[GroupRow], numbers: ReportNumbers) -> str:
         (f"{method_name(row)}: " if len(rows) > 1 else "") + ", ".join(_correlation_texts(row)) for row in rows
     )
     undeclared = sum(point.stress is None for row in rows for point in own(numbers.costs, row))
+    if len(rows) > 1:
+        said += "; " + "; ".join(f"{method_name(row)} {_counts_text(row, numbers)}" for row in rows)
     return said + (f". Not drawn: {count_text(undeclared, 'episode')} of undeclared stress." if undeclared else "")
+
+
+def _counts_text(row: GroupRow, numbers: ReportNumbers) -> str:
+    known = _scored_by_stress(row, numbers)
+    return counts_text([(point, known[point]) for point in numbers.grid if point in known])
 
 
 def _correlation_texts(row: GroupRow) -> Iterator[str]:
@@ -210,25 +256,40 @@ def _correlation_texts(row: GroupRow) -> Iterator[str]:
 
 
 def _series(axes: Axes, number: int, shift: float, row: GroupRow, numbers: ReportNumbers) -> None:
-    points = _declared(row, numbers)
+    points = sorted(
+        (p for p in own(numbers.costs, row) if p.stress is not None), key=lambda p: (p.stress, p.recovery_cost)
+    )
     points = points[:: max(1, -(-len(points) // _MOST_DOTS))]
     spread = (np.arange(len(points)) * _GOLDEN % 1 - 0.5) * 0.07
     style = series_style(number)
-    axes.plot(
-        [stress for stress, _ in points] + spread + shift,
-        [cost for _, cost in points],
+    (dots,) = axes.plot(
+        np.array([point.stress for point in points], dtype=np.float64) + spread + shift,
+        [point.recovery_cost for point in points],
         "o",
         color=style["color"],
         markersize=3,
         alpha=0.35,
         markeredgewidth=0,
     )
-    means = [(own_row.stress, own_row.recovery_cost_mean) for own_row in own(numbers.stresses, row)]
-    known = [(stress + shift, mean) for stress, mean in means if stress is not None and mean is not None]
-    axes.plot([stress for stress, _ in known], [mean.value for _, mean in known], label=method_name(row), **style)
-    for stress, mean in known:
+    tell(dots, [told(point) for point in points])
+    found = [(figures, figures.stress, figures.recovery_cost_mean) for figures in own(numbers.stresses, row)]
+    rows = [(figures, stress + shift, mean) for figures, stress, mean in found if stress is not None and mean]
+    xs, ys = [stress for _, stress, _ in rows], [mean.value for _, _, mean in rows]
+    (line,) = axes.plot(xs, ys, label=method_name(row), **style)
+    tell(line, [_mean_told(figures, mean) for figures, _, mean in rows])
+    for _, stress, mean in rows:
         if mean.low is not None and mean.high is not None:
             axes.plot([stress, stress], [mean.low, mean.high], color=style["color"], linewidth=2.6, alpha=0.6)
+
+
+def _mean_told(figures: StressRow, mean: Interval) -> str:
+    """What the mark of a mean says of it."""
+    scored = figures.episodes - figures.censored - figures.unscored
+    interval = "" if mean.low is None or mean.high is None else f", {figure_text(mean.low)} to {figure_text(mean.high)}"
+    return (
+        f"{method_name(figures)}, λ {stress_text(figures.stress)}, {figures.run}: mean C_rec {figure_text(mean.value)}"
+        f"{interval}; n = {scored}"
+    )
 
 
 def channel_share_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
@@ -263,9 +324,10 @@ def _shares(shares: list[ChannelRow]) -> str:
             _bar(axes, place, share)
         for _, name, colour, hatch in _CHANNELS:
             axes.bar([0], [0], color=colour, hatch=hatch, edgecolor=SURFACE, linewidth=0.8, label=name)
-        axes.set_xticks(range(len(shares)), [stress_text(share.stress) for share in shares])
+        count_ticks(
+            axes, range(len(shares)), [_share_name(share, shares) for share in shares], [s.episodes for s in shares]
+        )
         axes.set_xlim(-0.6, len(shares) - 0.4)
-        axes.set_xlabel("stress λ (0 clean, 1 hardest)")
         axes.set_ylim(0, 1)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
         axes.set_ylabel("share of the cost")
@@ -275,14 +337,23 @@ def _shares(shares: list[ChannelRow]) -> str:
     return draw(plot)
 
 
+def _share_name(share: ChannelRow, shares: list[ChannelRow]) -> str:
+    """The stress of a bar, and how its episodes ran where that does not go without saying."""
+    several = sum(other.stress == share.stress for other in shares) > 1
+    name = stress_text(share.stress).replace("undeclared", "un-\ndeclared")
+    return f"{name}\n{share.run}" if several else name
+
+
 def _bar(axes: Axes, place: int, share: ChannelRow) -> None:
     if share.debt is None:
         axes.annotate("no\ncost", (place, 0.03), ha="center", color=MUTED, fontsize=8)
         return
     below = 0.0
-    for channel, _, colour, hatch in _CHANNELS:
+    for channel, name, colour, hatch in _CHANNELS:
         height = getattr(share, channel)
-        axes.bar(
+        (bar,) = axes.bar(
             [place], [height], bottom=[below], width=0.7, color=colour, hatch=hatch, edgecolor=SURFACE, linewidth=0.8
         )
+        n = count_text(share.episodes, "episode")
+        tell(bar, [f"λ {stress_text(share.stress)}, {share.run}: {height:.0%} {name}, of {n}"])
         below += height

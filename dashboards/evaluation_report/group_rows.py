@@ -6,14 +6,14 @@ The 0.9 quantile of few episodes is the worst of them, which a resample can miss
 to the favourable side, and may leave the figure itself out. So they reach to it at least. The bootstrap is ours.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from springback.dashboards.evaluation_report.report_groups import ReportGroup
+from springback.dashboards.evaluation_report.report_groups import RUNS, ReportGroup, Run
 from springback.stream_processors.offline.resampling import (
     RESAMPLES,
     Interval,
@@ -40,13 +40,13 @@ from springback.stream_processors.offline.stress_response import (
     stress_curve,
 )
 from springback.stream_processors.resilience.anchor import Floats
+from springback.stream_processors.resilience.families.operational_margin import Quantities
 from springback.stream_processors.resilience.families.stress_capacity import nearest_point
 from springback.stream_processors.resilience.readings import (
     EpisodeKey,
     EpisodeSummary,
     FamilyReading,
-    LevelFigures,
-    LevelState,
+    WindowReading,
 )
 
 
@@ -63,9 +63,8 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         provisional: episodes whose family was still learning: their costs are shown, and tested for nothing.
-        clean, disturbed: episodes with a cost, undisturbed and not.
+        clean, disturbed, undeclared: episodes with a cost: undisturbed, disturbed, and those of which nobody said.
         clean_cost_mean, disturbed_cost_mean: their mean C_rec.
-        contract_broken: episodes whose monitor m_i (equation 7) is below 0, of `contract_held_to`.
         comparison: the costs of the disturbed against those of the clean, task by task.
         correlation: of an episode's C_rec with its stress, by rank, with an interval from resampling tasks.
         level_correlation: of the mean C_rec of a stress level with its stress, by rank, with a p.
@@ -81,10 +80,9 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
     provisional: int
     clean: int
     disturbed: int
+    undeclared: int
     clean_cost_mean: Interval | None
     disturbed_cost_mean: Interval | None
-    contract_broken: int
-    contract_held_to: int
     comparison: TaskComparison | None
     correlation: RankCorrelation | None
     level_correlation: RankCorrelation | None
@@ -95,53 +93,63 @@ class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
     cliff: float | None
 
 
-class StressRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Episodes of one family, method and version at one stress. A figure is None where there is nothing to take it of.
+class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Episodes of one family, method and version that ran alike. A figure is None where there is nothing to take it of.
 
     Attributes:
-        stress: the grid point nearest to the episodes' severity; None where it is undeclared.
+        run: whether they were clean or disturbed, or `undeclared`: clean and disturbed ones are never in one row.
+        tasks: how many tasks they are of.
         censored: episodes whose end was not seen; no figure counts them.
-        provisional: episodes whose family was still learning; the margin does not count them.
+        provisional: episodes whose family was still learning.
         unscored: episodes without a baseline to score them by; no cost counts them either.
+        windows: their closed rebound windows.
         recovery_cost_mean, recovery_cost_median: C_rec of an episode, dimensionless.
         stability_loss_mean: l of an episode, dimensionless.
         lost_cycles_mean: cycles lost in the windows of an episode.
         window_length_mean: steps from departure to re-entry, over the windows that were not censored.
-        margin: M_f, in ratio units; `state` says what it shows, `counted` how many episodes it rests on.
-        judged: of how many it is known whether they broke the contract: of those and the provisional ones.
-        violations: those of them that did; `violation_low` and `violation_high` bound their share.
+        contract_held_to: episodes that have a monitor m_i (equation 7).
+        contract_broken: those of them whose monitor is below 0.
+        broken_progress, broken_propositions, broken_recovery, broken_stability, broken_safety: those of them that
+            break this part of the contract.
     """
 
     family: str
     method: str
     version: str
-    stress: float | None
+    run: Run
     episodes: int
+    tasks: int
     censored: int
     provisional: int
     unscored: int
+    windows: int
     success_rate: Interval | None
     recovery_cost_mean: Interval | None
     recovery_cost_median: Interval | None
     stability_loss_mean: Interval | None
     lost_cycles_mean: float | None
     window_length_mean: float | None
-    margin: float | None
-    state: LevelState
-    counted: int
-    judged: int
-    violations: int
-    violation_low: float | None
-    violation_high: float | None
+    contract_held_to: int
+    contract_broken: int
+    broken_progress: int
+    broken_propositions: int
+    broken_recovery: int
+    broken_stability: int
+    broken_safety: int
 
 
-def group_row(group: ReportGroup, contract_margins: Mapping[EpisodeKey, float | None], seed: int) -> GroupRow:
+class StressRow(RunFigures, frozen=True, kw_only=True):
+    """Those of one stress: the grid point nearest to their severity; None where it is undeclared."""
+
+    stress: float | None
+
+
+def group_row(group: ReportGroup, seed: int) -> GroupRow:
     """The row of one group."""
     family, method, version = group.identity
     scored = group.scored
-    clean = [summary for summary in scored if group.is_clean(summary.traits)]
-    disturbed = [summary for summary in scored if not group.is_clean(summary.traits)]
-    monitors = [contract_margins.get(summary.key) for summary in group.ended]
+    of_run = {run: [summary for summary in scored if group.run(summary.traits) == run] for run in RUNS}
+    clean, disturbed = of_run["clean"], of_run["disturbed"]
     by_stress = _costs_by_stress(group)
     response = resampled_curve(group, seed)
     curve = degradation_curve(() if group.reading is None else group.reading.margins)
@@ -153,10 +161,9 @@ def group_row(group: ReportGroup, contract_margins: Mapping[EpisodeKey, float | 
         provisional=sum(summary.provisional for summary in group.summaries),
         clean=len(clean),
         disturbed=len(disturbed),
+        undeclared=len(of_run["undeclared"]),
         clean_cost_mean=_interval(clean, _cost, weighted_mean, seed),
         disturbed_cost_mean=_interval(disturbed, _cost, weighted_mean, seed),
-        contract_broken=sum(monitor is not None and monitor < 0 for monitor in monitors),
-        contract_held_to=sum(monitor is not None for monitor in monitors),
         comparison=compare_tasks(_task_costs(clean), _task_costs(disturbed)),
         correlation=_correlation(by_stress, seed),
         level_correlation=correlate_levels((nearest_point(stress, group.grid), cost) for stress, cost, _ in by_stress),
@@ -247,49 +254,80 @@ def _task_costs(summaries: Iterable[EpisodeSummary]) -> list[TaskValue]:
     ]
 
 
-def stress_rows(group: ReportGroup, seed: int) -> list[StressRow]:
-    """The rows of one group, by stress, undeclared last; a stress without an episode has none."""
-    levels = [(level, [s for s in group.summaries if group.point(s.traits) == level]) for level in group.levels]
-    return [_stress_row(group, level, summaries, seed) for level, summaries in levels if summaries]
+def run_rows(group: ReportGroup, contract_margins: Mapping[EpisodeKey, float | None], seed: int) -> list[RunFigures]:
+    """The rows of one group as a whole: its clean, its disturbed and its undeclared episodes, where it has some."""
+    return [
+        RunFigures(**_run_figures(group, run, summaries, group.windows, contract_margins, seed))
+        for run, summaries in _by_run(group, group.summaries)
+    ]
 
 
-def _stress_row(group: ReportGroup, level: float | None, summaries: list[EpisodeSummary], seed: int) -> StressRow:
+def stress_rows(group: ReportGroup, contract_margins: Mapping[EpisodeKey, float | None], seed: int) -> list[StressRow]:
+    """The rows of one group, by stress, undeclared last, and by run; where there is no episode there is no row."""
+    rows = []
+    for level in group.levels:
+        own = [summary for summary in group.summaries if group.point(summary.traits) == level]
+        windows = [window for window in group.windows if group.point(window.traits) == level]
+        rows += [
+            StressRow(stress=level, **_run_figures(group, run, summaries, windows, contract_margins, seed))
+            for run, summaries in _by_run(group, own)
+        ]
+    return rows
+
+
+def _by_run(group: ReportGroup, summaries: list[EpisodeSummary]) -> Iterator[tuple[Run, list[EpisodeSummary]]]:
+    for run in RUNS:
+        own = [summary for summary in summaries if group.run(summary.traits) == run]
+        if own:
+            yield run, own
+
+
+def _run_figures(
+    group: ReportGroup,
+    run: Run,
+    summaries: list[EpisodeSummary],
+    windows: list[WindowReading],
+    contract_margins: Mapping[EpisodeKey, float | None],
+    seed: int,
+) -> dict[str, Any]:
+    """The fields of a row of these episodes, which ran alike; of the windows those that did count."""
     family, method, version = group.identity
     ended = [summary for summary in summaries if not summary.censored]
     scored = [summary for summary in ended if summary.recovery_cost is not None]
-    lengths = [w.length_steps for w in group.whole_windows if group.point(w.traits) == level]
-    figures = _level_figures(group.reading, level)
-    return StressRow(
-        family=family,
-        method=method,
-        version=version,
-        stress=level,
-        episodes=len(summaries),
-        censored=len(summaries) - len(ended),
-        provisional=sum(summary.provisional for summary in ended),
-        unscored=len(ended) - len(scored),
-        success_rate=_interval(ended, lambda summary: float(summary.outcome == "success"), weighted_mean, seed),
-        recovery_cost_mean=_interval(scored, _cost, weighted_mean, seed),
-        recovery_cost_median=_interval(scored, _cost, weighted_median, seed),
-        stability_loss_mean=_interval(ended, lambda summary: summary.stability_loss, weighted_mean, seed),
-        lost_cycles_mean=fmean(summary.lost_cycles for summary in scored) if scored else None,
-        window_length_mean=fmean(lengths) if lengths else None,
-        margin=None if figures is None else figures.margin,
-        state="insufficient" if figures is None else figures.state,
-        counted=0 if figures is None else figures.episodes,
-        judged=0 if figures is None else figures.judged,
-        violations=0 if figures is None else figures.violations,
-        violation_low=None if figures is None else figures.violation_low,
-        violation_high=None if figures is None else figures.violation_high,
-    )
+    windows = [window for window in windows if group.run(window.traits) == run]
+    lengths = [window.length_steps for window in windows if window.state != "censored"]
+    held_to = [summary for summary in ended if contract_margins.get(summary.key) is not None]
+    return {
+        "family": family,
+        "method": method,
+        "version": version,
+        "run": run,
+        "episodes": len(summaries),
+        "tasks": len({summary.traits.task for summary in summaries}),
+        "censored": len(summaries) - len(ended),
+        "provisional": sum(summary.provisional for summary in ended),
+        "unscored": len(ended) - len(scored),
+        "windows": len(windows),
+        "success_rate": _interval(ended, lambda summary: float(summary.outcome == "success"), weighted_mean, seed),
+        "recovery_cost_mean": _interval(scored, _cost, weighted_mean, seed),
+        "recovery_cost_median": _interval(scored, _cost, weighted_median, seed),
+        "stability_loss_mean": _interval(ended, lambda summary: summary.stability_loss, weighted_mean, seed),
+        "lost_cycles_mean": fmean(summary.lost_cycles for summary in scored) if scored else None,
+        "window_length_mean": fmean(lengths) if lengths else None,
+        "contract_held_to": len(held_to),
+        "contract_broken": sum((contract_margins.get(summary.key) or 0.0) < 0 for summary in held_to),
+        **_broken_parts(held_to, group.reading),
+    }
 
 
-def _level_figures(reading: FamilyReading | None, level: float | None) -> LevelFigures | None:
-    if reading is None:
-        return None
-    if level is None:
-        return reading.undeclared
-    return next((margin for margin in reading.margins if margin.stress == level), None)
+def _broken_parts(summaries: Iterable[EpisodeSummary], reading: FamilyReading | None) -> dict[str, int]:
+    """How many of the episodes break each part of the contract, by the thresholds of the reading."""
+    counts = dict.fromkeys(Quantities._fields, 0)
+    for summary in summaries:
+        ratios = None if reading is None else Quantities.of(summary).ratios(reading.thresholds)
+        for name, ratio in () if ratios is None else ratios._asdict().items():
+            counts[name] += ratio is not None and ratio < 1
+    return {f"broken_{name}": count for name, count in counts.items()}
 
 
 def costs(summaries: Iterable[EpisodeSummary]) -> list[float]:

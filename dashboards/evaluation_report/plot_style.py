@@ -6,13 +6,16 @@ Several plots share the axes of recovery cost, which spans from nothing to tens,
 """
 
 import io
+import json
 import re
 import warnings
-from collections.abc import Callable, Sequence
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from matplotlib import style
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -62,6 +65,10 @@ _STYLE: Any = {
     "lines.linewidth": 1.8,
     "hatch.linewidth": 0.6,
 }
+_TOLD = "told:"
+_SVG = "{http://www.w3.org/2000/svg}"
+ET.register_namespace("", "http://www.w3.org/2000/svg")
+ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -106,6 +113,11 @@ def draw(
     return _for_the_page(written.getvalue())
 
 
+def tell(artist: Artist, texts: Sequence[str]) -> None:
+    """Says what each mark of an artist is, in plain text, for who points at it: of a line each marker, or a bar."""
+    artist.set_gid(_TOLD + json.dumps(list(texts)))
+
+
 def unique_ids(svg: str, prefix: str) -> str:
     """The element with its ids and the references to them made its own: many share one page."""
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
@@ -136,6 +148,14 @@ def stress_axis(axes: Axes, grid: Sequence[float]) -> None:
     axes.set_xlabel("stress λ (0 clean, 1 hardest)")
 
 
+def count_ticks(axes: Axes, places: Sequence[float], names: Sequence[str], counts: Sequence[int | None]) -> None:
+    """Labels the x axis by names, and under each name how many episodes are behind it; None is of several methods."""
+    lines = [name if count is None else f"{name}\n{count}" for name, count in zip(names, counts, strict=True)]
+    axes.set_xticks(list(places), lines)
+    if any(count is not None for count in counts):
+        axes.set_xlabel("stress λ (0 clean, 1 hardest), below it n")
+
+
 def legend_above(axes: Axes) -> None:
     """Puts the legend above the plot, where no mark can be under it."""
     names = axes.get_legend_handles_labels()[1]
@@ -144,10 +164,32 @@ def legend_above(axes: Axes) -> None:
 
 
 def _for_the_page(document: str) -> str:
-    svg = document[document.index("<svg") :]
+    svg = _with_titles(document)
     svg = re.sub(r"<svg[^>]*?(viewBox=\"[^\"]*\")[^>]*>", r'<svg \1 aria-hidden="true">', svg, count=1)
     svg = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
     svg = svg.replace("xlink:href", "href").replace("'DejaVu Sans'", "system-ui, sans-serif")
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
     return svg.strip()
+
+
+def _with_titles(document: str) -> str:
+    """The element of an SVG document, with a title in each mark that something was told of."""
+    root = ET.fromstring(document)
+    for number, group in enumerate(list(_told(root))):
+        texts = json.loads(group.attrib["id"].removeprefix(_TOLD))
+        group.set("id", f"marks_{number}")
+        marks = _marks(group)
+        halves = len(marks) // max(len(texts), 1)  # a half-filled marker is drawn as two, one row after the other
+        for mark, text in zip(marks, texts * halves, strict=True):
+            ET.SubElement(mark, f"{_SVG}title").text = text
+    return ET.tostring(root, encoding="unicode")
+
+
+def _told(root: ET.Element) -> Iterator[ET.Element]:
+    return (element for element in root.iter(f"{_SVG}g") if element.get("id", "").startswith(_TOLD))
+
+
+def _marks(group: ET.Element) -> list[ET.Element]:
+    """The markers of a line; of a bar its only path."""
+    return list(group.iter(f"{_SVG}use")) or list(group.iter(f"{_SVG}path"))

@@ -7,6 +7,7 @@ largest; the tables hold all of them.
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Protocol, TypeVar
 
@@ -91,8 +92,15 @@ def name_text(name: str, longest: int = _LONGEST) -> str:
     >>> name_text("x" * 100, longest=5)
     'xxxx…'
     """
-    shown = "".join("\ufffd" if unicodedata.category(letter) in _UNSEEN else letter for letter in name[: longest + 1])
+    shown = visible_text(name[: longest + 1].replace("\n", "\ufffd"))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def visible_text(text: str) -> str:
+    """A text of several lines with its control, direction and broken characters made visible."""
+    return "".join(
+        "\ufffd" if unicodedata.category(letter) in _UNSEEN and letter != "\n" else letter for letter in text
+    )
 
 
 def figure_text(value: float | None) -> str:
@@ -132,3 +140,26 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
     ('1 episode', '2 episodes')
     """
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def counts_text(counts: Sequence[tuple[float, int]]) -> str:
+    """How many episodes there are at each stress.
+
+    >>> counts_text([(0.0, 8), (0.2, 8)]), counts_text([(0.0, 8), (0.2, 3)]), counts_text([])
+    ('n = 8 at each λ', 'n = 8 at λ 0, 3 at 0.2', 'n = 0')
+    """
+    if not counts:
+        return "n = 0"
+    if len({count for _, count in counts}) == 1:
+        return f"n = {counts[0][1]} at each λ"
+    (first, count), *others = counts
+    return ", ".join([f"n = {count} at λ {first:g}", *(f"{many} at {stress:g}" for stress, many in others)])
+
+
+def time_text(seconds: float | None) -> str:
+    """A time in UTC, to the minute; a dash where there is none.
+
+    >>> time_text(1790000000.5), time_text(None)
+    ('2026-09-21 14:13 UTC', '-')
+    """
+    return NO_VALUE if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

@@ -43,6 +43,8 @@ def json_text(numbers: ReportNumbers) -> str:
 def csv_texts(numbers: ReportNumbers) -> dict[str, str]:
     """The tables by the names of their files. An interval is three columns: the figure, `_low` and `_high`."""
     tables: dict[str, Sequence[msgspec.Struct]] = {
+        "contracts.csv": numbers.contracts,
+        "outcomes.csv": numbers.outcomes,
         "groups.csv": numbers.groups,
         "stresses.csv": numbers.stresses,
         "channels.csv": numbers.channels,

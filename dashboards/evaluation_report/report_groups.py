@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
 from springback.stream_processors.resilience.families.stress_capacity import (
-    UNPERTURBED,
+    EVOLUTION,
     StressPlace,
     nearest_point,
     stress_place,
@@ -21,6 +22,10 @@ from springback.stream_processors.resilience.readings import (
 
 Identity = tuple[str, str, str]
 """Family, method and version; the version is `evolution` where versions are the stress."""
+
+Run = Literal["clean", "disturbed", "undeclared"]
+"""How an episode ran: undisturbed, as a reference or by its word; under stress or a perturbation; or nobody said."""
+RUNS: Sequence[Run] = ("clean", "disturbed", "undeclared")
 
 
 @dataclass(slots=True)
@@ -76,11 +81,14 @@ class ReportGroup:
         stress = self.stress(traits)
         return None if stress is None else nearest_point(stress, self.grid)
 
-    def is_clean(self, traits: EpisodeTraits) -> bool:
-        """Whether an episode ran undisturbed: a reference, or one with neither stress nor a perturbation."""
-        role = _place(traits, self.config).role
-        untouched = traits.perturbation in UNPERTURBED and not traits.stress and traits.magnitude == 0
-        return role == "reference" or (role == "neither" and untouched)
+    def run(self, traits: EpisodeTraits) -> Run:
+        """Whether an episode ran undisturbed: a reference, or one of stress 0. That nobody said is not the same."""
+        place = _place(traits, self.config)
+        if place.role == "reference":
+            return "clean"
+        if place.role == "perturbed" or place.kind == EVOLUTION:  # a version that is perturbed besides is neither
+            return "disturbed"
+        return "undeclared" if place.stress is None else "clean"
 
 
 def groups_of(

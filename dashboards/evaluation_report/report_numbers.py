@@ -5,12 +5,22 @@ the channels' shares in them, a sample of episodes with their rebound windows, a
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 
 import msgspec
 
-from springback.dashboards.evaluation_report.group_rows import GroupRow, StressRow, costs, group_row, stress_rows
-from springback.dashboards.evaluation_report.report_groups import ReportGroup, groups_of
+from springback.dashboards.evaluation_report.group_rows import (
+    GroupRow,
+    RunFigures,
+    StressRow,
+    costs,
+    group_row,
+    run_rows,
+    stress_rows,
+)
+from springback.dashboards.evaluation_report.report_groups import RUNS, ReportGroup, Run, groups_of
+from springback.dashboards.evaluation_report.report_origin import ContractRow, ReportOrigin, contract_rows, with_times
 from springback.stream_processors.offline.resampling import CONFIDENCE, RESAMPLES
 from springback.stream_processors.offline.significance import corrected, holm
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
@@ -18,7 +28,6 @@ from springback.stream_processors.resilience.families.contract_config import Agg
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, FamilyReading, WindowReading
 
 DEFAULT_SEED = 0
-SHOWN_EPISODES = 24
 
 ALL_FAMILIES = "*"
 AXES = {
@@ -41,16 +50,19 @@ Progress = Callable[[str, int, int], None]
 class CostPoint(msgspec.Struct, frozen=True, kw_only=True):
     """One scored episode as the plots of the cost show it. Its stress is None where undeclared."""
 
+    agent: str
+    episode: str
+    task: str
     family: str
     method: str
     version: str
     stress: float | None
-    clean: bool
+    run: Run
     recovery_cost: float
 
 
 class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The shares of the channels in the recovery cost of one group at one stress; they sum to 1.
+    """The shares of the channels in the recovery cost of a group's episodes that ran alike at one stress; sum: 1.
 
     Each channel's cost is computed with its own intensity alone (equation 3), so the three sum to more than the whole
     cost; the shares are of their sum. None where no episode cost anything. A stress of None is undeclared.
@@ -62,6 +74,7 @@ class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     version: str
     stress: float | None
+    run: Run
     episodes: int
     cognitive: float | None
     physical: float | None
@@ -69,26 +82,36 @@ class ChannelRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """A window of an episode, in steps."""
+    """A window of an episode, in steps, with its recovery cost and the cycles lost in it."""
 
     departure_step: int
     reentry_step: int
     cause: str
     state: str
+    recovery_cost: float
+    lost_cycles: float
 
 
 class TimelineEpisode(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the timeline. `steps` is the number of the last step known, and one; a stress of None is undeclared."""
+    """A row of the timeline. `steps` is the number of the last step known, and one; a stress of None is undeclared.
 
+    `started_s` is seconds since 1970 (UTC), `recovery_cost` C_rec of the episode; None where it could not be scored.
+    """
+
+    agent: str
     episode: str
+    task: str
     stress: float | None
+    run: Run
     outcome: str
+    started_s: float
     steps: int
+    recovery_cost: float | None
     windows: list[TimelineWindow]
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of one family, method and version, by stress: a sample of the episodes that had a window."""
+    """The rows of one family, method and version, by stress: all its episodes that had a window."""
 
     family: str
     method: str
@@ -101,12 +124,15 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 class SignatureRow(msgspec.Struct, frozen=True, kw_only=True):
     """The signature of a method and version in one family, or over all of them: the mean of the families' scores.
 
-    `family` is `*` for that mean. A score is None where nothing is known of it.
+    `family` is `*` for that mean. A score is None where nothing is known of it. `clean` and `disturbed` say of how many
+    episodes that were seen to end it is.
     """
 
     family: str
     method: str
     version: str
+    clean: int
+    disturbed: int
     success: float | None
     low_cost: float | None
     short_windows: float | None
@@ -122,11 +148,14 @@ class SignatureRow(msgspec.Struct, frozen=True, kw_only=True):
 class ReportNumbers(msgspec.Struct, frozen=True, kw_only=True):
     """What `report.json` holds. `evaluation` is what `springback evaluate --json` writes of the same input."""
 
-    sources: list[str]
+    origin: ReportOrigin
     seed: int
     resamples: int
     confidence: float
+    ratio_cap: float
     rejected_rows: int
+    contracts: list[ContractRow]
+    outcomes: list[RunFigures]
     groups: list[GroupRow]
     stresses: list[StressRow]
     channels: list[ChannelRow]
@@ -144,7 +173,7 @@ def report_numbers(
     contract_margins: Mapping[EpisodeKey, float | None] | None = None,
     config: AggregateConfig | None = None,
     *,
-    sources: Sequence[str] = (),
+    origin: ReportOrigin | None = None,
     rejected_rows: int = 0,
     seed: int = DEFAULT_SEED,
     progress: Progress = lambda what, done, total: None,
@@ -157,26 +186,31 @@ def report_numbers(
         readings: what is known of each family, method and version.
         contract_margins: the monitor m_i of each episode that has one.
         config: what the readings were made with; the defaults if None.
-        sources: what the episodes were read from, to say so.
+        origin: what the report is made of, and how, to say so; the time of its steps is filled in.
         rejected_rows: rows of the input that could not be used, to say so.
         seed: of the bootstrap.
         progress: told how far the work has come.
     """
     readings, config = list(readings), config or AggregateConfig()
     groups = groups_of(summaries, windows, readings, config)
-    rows, stresses = [], []
+    margins = contract_margins or {}
+    rows, outcomes, stresses = [], [], []
     for number, group in enumerate(groups):
         progress("Intervals", number, len(groups))
-        rows.append(group_row(group, contract_margins or {}, seed))
-        stresses += stress_rows(group, seed)
+        rows.append(group_row(group, seed))
+        outcomes += run_rows(group, margins, seed)
+        stresses += stress_rows(group, margins, seed)
     progress("Intervals", len(groups), len(groups))
     rows = corrected_rows(rows)
     return ReportNumbers(
-        sources=list(sources),
+        origin=with_times(origin or ReportOrigin(), summaries),
         seed=seed,
         resamples=RESAMPLES,
         confidence=CONFIDENCE,
+        ratio_cap=config.ratio_cap,
         rejected_rows=rejected_rows,
+        contracts=contract_rows(groups),
+        outcomes=outcomes,
         groups=rows,
         stresses=stresses,
         channels=[row for group in groups for row in channel_rows(group)],
@@ -211,8 +245,11 @@ def cost_points(group: ReportGroup) -> list[CostPoint]:
             family=family,
             method=method,
             version=version,
+            agent=summary.key.agent,
+            episode=summary.key.episode,
+            task=summary.traits.task,
             stress=group.stress(summary.traits),
-            clean=group.is_clean(summary.traits),
+            run=group.run(summary.traits),
             recovery_cost=summary.recovery_cost,
         )
         for summary in group.scored
@@ -221,11 +258,11 @@ def cost_points(group: ReportGroup) -> list[CostPoint]:
 
 
 def channel_rows(group: ReportGroup) -> list[ChannelRow]:
-    """The rows of one group, by stress."""
+    """The rows of one group, by stress and run."""
     family, method, version = group.identity
     rows = []
-    for point in group.levels:
-        scored = [summary for summary in group.scored if group.point(summary.traits) == point]
+    for point, run in product(group.levels, RUNS):
+        scored = [s for s in group.scored if group.point(s.traits) == point and group.run(s.traits) == run]
         if not scored:
             continue
         parts = [
@@ -240,6 +277,7 @@ def channel_rows(group: ReportGroup) -> list[ChannelRow]:
                 method=method,
                 version=version,
                 stress=point,
+                run=run,
                 episodes=len(scored),
                 cognitive=cognitive,
                 physical=physical,
@@ -250,7 +288,7 @@ def channel_rows(group: ReportGroup) -> list[ChannelRow]:
 
 
 def timeline(group: ReportGroup) -> Timeline:
-    """The timeline of one group. Of too many episodes, those at even distances in their order by stress are shown."""
+    """The timeline of one group."""
     family, method, version = group.identity
     windows_of: dict[object, list[TimelineWindow]] = {}
     for window in group.windows:
@@ -260,24 +298,29 @@ def timeline(group: ReportGroup) -> Timeline:
                 reentry_step=window.reentry_step,
                 cause=window.cause,
                 state=window.state,
+                recovery_cost=window.recovery_cost,
+                lost_cycles=window.lost_cycles,
             )
         )
-    disturbed = [summary for summary in group.summaries if summary.key in windows_of]
-    disturbed.sort(key=lambda summary: undeclared_last(group.stress(summary.traits)))
-    count = min(SHOWN_EPISODES, len(disturbed))
-    shown = [disturbed[(2 * index + 1) * len(disturbed) // (2 * count)] for index in range(count)]
+    shown = [summary for summary in group.summaries if summary.key in windows_of]
+    shown.sort(key=lambda summary: undeclared_last(group.stress(summary.traits)))
     return Timeline(
         family=family,
         method=method,
         version=version,
         episodes=len(group.summaries),
-        with_windows=len(disturbed),
+        with_windows=len(shown),
         rows=[
             TimelineEpisode(
+                agent=summary.key.agent,
                 episode=summary.key.episode,
+                task=summary.traits.task,
                 stress=group.stress(summary.traits),
+                run=group.run(summary.traits),
                 outcome=summary.outcome,
+                started_s=summary.started_s,
                 steps=max(summary.steps, *(window.reentry_step + 1 for window in windows_of[summary.key])),
+                recovery_cost=summary.recovery_cost,
                 windows=windows_of[summary.key],
             )
             for summary in shown
@@ -299,14 +342,18 @@ def signature_rows(groups: Iterable[ReportGroup]) -> list[SignatureRow]:
     for method, version in sorted(of_method):
         own = of_method[method, version]
         means = {name: _mean(getattr(row, name) for row in own) for name in AXES}
-        rows += [SignatureRow(family=ALL_FAMILIES, method=method, version=version, **means), *own]
+        clean, disturbed = sum(row.clean for row in own), sum(row.disturbed for row in own)
+        mean = SignatureRow(
+            family=ALL_FAMILIES, method=method, version=version, clean=clean, disturbed=disturbed, **means
+        )
+        rows += [mean, *own]
     return rows
 
 
 def _signature_row(group: ReportGroup) -> SignatureRow:
     family, method, version = group.identity
-    disturbed = [summary for summary in group.ended if not group.is_clean(summary.traits)]
-    clean = [summary for summary in group.ended if group.is_clean(summary.traits)]
+    disturbed = [summary for summary in group.ended if group.run(summary.traits) == "disturbed"]
+    clean = [summary for summary in group.ended if group.run(summary.traits) == "clean"]
     cost = _mean(costs(disturbed))
     loss, clean_loss = _mean_loss(disturbed), _mean_loss(clean)
     reading = group.reading
@@ -314,6 +361,8 @@ def _signature_row(group: ReportGroup) -> SignatureRow:
         family=family,
         method=method,
         version=version,
+        clean=len(clean),
+        disturbed=len(disturbed),
         success=_mean(float(summary.outcome == "success") for summary in disturbed),
         low_cost=_halving(cost, None if reading is None else reading.thresholds.recovery),
         short_windows=_short_windows(group, disturbed),
@@ -327,7 +376,7 @@ def _short_windows(group: ReportGroup, disturbed: list[EpisodeSummary]) -> float
     steps = _mean(summary.steps for summary in disturbed if summary.recovery_cost is not None)
     if not steps:
         return None
-    length = _mean(window.length_steps for window in group.whole_windows if not group.is_clean(window.traits))
+    length = _mean(w.length_steps for w in group.whole_windows if group.run(w.traits) == "disturbed")
     return 1.0 if length is None else max(0.0, 1 - length / steps)
 
 

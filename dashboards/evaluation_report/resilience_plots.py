@@ -16,15 +16,18 @@ from springback.dashboards.evaluation_report.plot_style import (
     SURFACE,
     Panel,
     PlotSection,
+    count_ticks,
     draw,
     legend_above,
     series_style,
     stress_axis,
+    tell,
 )
 from springback.dashboards.evaluation_report.report_display import (
     MOST_PANELS,
     MOST_SERIES,
     Chosen,
+    counts_text,
     method_name,
     name_text,
     own,
@@ -36,6 +39,7 @@ from springback.stream_processors.metrics.figure_words import (
     dependable_text,
     stress_text,
     undeclared_sentence,
+    violation_text,
 )
 from springback.stream_processors.offline.tables import ResilienceJson
 
@@ -84,7 +88,11 @@ def _stress_panel(family: str, curves: list[tuple[GroupRow, ResilienceJson]]) ->
             _curve(axes, number, row, curve)
             _capacity(axes, number, row, curve, bottom - room * (0.6 + 0.5 * number))
         axes.set_ylim(bottom - room * (1.1 + 0.5 * len(curves)), top + room)
-        stress_axis(axes, sorted({margin.stress for _, curve in curves for margin in curve.margins}))
+        grid = sorted({margin.stress for _, curve in curves for margin in curve.margins})
+        stress_axis(axes, grid)
+        if len(curves) == 1:
+            known_counts = {margin.stress: margin.episodes for margin in curves[0][1].margins}
+            count_ticks(axes, grid, [f"{point:g}" for point in grid], [known_counts[point] for point in grid])
         axes.set_ylabel("margin M_f (ratio units)")
         axes.annotate("not kept", (0, 0), (3, -11), xycoords=_LEFT, textcoords=_POINTS, color=MUTED)
         if len(curves) > 1:
@@ -94,7 +102,11 @@ def _stress_panel(family: str, curves: list[tuple[GroupRow, ResilienceJson]]) ->
     title = (
         "; ".join(_finding(curve, row if len(curves) > 1 else None) for row, curve in curves) if few else _range(curves)
     )
-    return Panel(f"{name_text(family)}: {title}", draw(plot), "; ".join(_note(row, curve) for row, curve in curves))
+    return Panel(
+        f"{name_text(family)}: {title}",
+        draw(plot),
+        "; ".join(_note(row, curve, len(curves) > 1) for row, curve in curves),
+    )
 
 
 def _finding(curve: ResilienceJson, row: GroupRow | None) -> str:
@@ -117,7 +129,7 @@ def _range(curves: list[tuple[GroupRow, ResilienceJson]]) -> str:
     return f"dependable is {stress_text(min(known))} of the weakest method, {stress_text(max(known))} of the strongest"
 
 
-def _note(row: GroupRow, curve: ResilienceJson) -> str:
+def _note(row: GroupRow, curve: ResilienceJson, several: bool) -> str:
     parts = [f"{method_name(row)}: dependable {dependable_text(curve)}"]
     parts.append(f"λ* {capacity_text(curve.capacity, curve.capacity_flag)}")
     if row.capacity_interval is not None:
@@ -128,6 +140,8 @@ def _note(row: GroupRow, curve: ResilienceJson) -> str:
         parts.append(f"AUDC {row.audc.value:.2f} over λ {row.audc_from:g} to {row.audc_to:g}")
     if row.cliff is not None:
         parts.append(f"cliff at {row.cliff:g}")
+    if several:
+        parts.append(counts_text([(margin.stress, margin.episodes) for margin in curve.margins if margin.episodes]))
     return ", ".join(parts)
 
 
@@ -135,8 +149,9 @@ def _curve(axes: Axes, number: int, row: GroupRow, curve: ResilienceJson) -> Non
     style = series_style(number)
     known = [(margin.stress, margin.margin, margin.state) for margin in curve.margins if margin.margin is not None]
     axes.plot([s for s, _, _ in known], [m for _, m, _ in known], color=style["color"], label=method_name(row))
+    counted = {margin.stress: margin for margin in curve.margins}
     for stress, margin, state in known:
-        axes.plot(
+        (mark,) = axes.plot(
             [stress],
             [margin],
             **style,
@@ -146,6 +161,9 @@ def _curve(axes: Axes, number: int, row: GroupRow, curve: ResilienceJson) -> Non
             markerfacecoloralt=SURFACE,
             fillstyle="bottom" if state == "undecided" else "full",
         )
+        level = counted[stress]
+        said = f"{method_name(row)}, λ {stress_text(stress)}: M {margin:.3g}, {state}, n = {level.episodes}"
+        tell(mark, [f"{said}; broke the contract: {violation_text(level)}"])
 
 
 def _capacity(axes: Axes, number: int, row: GroupRow, curve: ResilienceJson, height: float) -> None:
@@ -209,7 +227,8 @@ def _signature_panel(mean: SignatureRow, families: list[SignatureRow], unknown: 
         if len(families) > 1:
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
 
-    note = "Numbers are the mean's scores." + (f" Unknown: {', '.join(unknown)}." if unknown else "")
+    counted = f"n = {mean.disturbed} disturbed and {mean.clean} clean episodes."
+    note = f"{counted} Numbers are the mean's scores." + (f" Unknown: {', '.join(unknown)}." if unknown else "")
     if len(families) > MOST_SERIES:
         note += f" Lines are drawn for {MOST_SERIES} families of {len(families)}."
     return Panel(method_name(mean), draw(plot, height=3.3 if len(families) > 1 else 2.9, polar=True), note)
@@ -218,4 +237,8 @@ def _signature_panel(mean: SignatureRow, families: list[SignatureRow], unknown: 
 def _outline(axes: Axes, angles: list[float], row: SignatureRow, **style: object) -> None:
     known = [(angle, score) for angle, score in zip(angles, row.scores(), strict=True) if score is not None]
     closed = [*known, *known[:1]]
-    axes.plot([a for a, _ in closed], [s for _, s in closed], markersize=3.5, **style)  # type: ignore[arg-type]
+    (line,) = axes.plot([a for a, _ in closed], [s for _, s in closed], markersize=3.5, **style)  # type: ignore[arg-type]
+    if style.get("marker"):
+        names = [label for (label, _), score in zip(AXES.values(), row.scores(), strict=True) if score is not None]
+        of = f"{name_text(row.family)}, n = {row.disturbed} disturbed"
+        tell(line, [f"{of}: {name} {score:.2f}" for name, (_, score) in zip([*names, *names[:1]], closed, strict=True)])

@@ -1,5 +1,6 @@
 """`springback evaluate`: recovery costs of recordings, without Kafka."""
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +23,14 @@ from springback.deploy.commands.shared_options import SettingsOption, stream_set
 from springback.producers.whole_file import write_whole
 
 if TYPE_CHECKING:
+    from springback.dashboards.evaluation_report.report_origin import ReportOrigin
     from springback.stream_processors.intake.step_table import RejectedRow
     from springback.stream_processors.offline.evaluation import Evaluation, StepAccount
+    from springback.stream_processors.resilience.config import ResilienceConfig
     from springback.stream_processors.resilience.readings import AgentStatus, EpisodeSummary
 
 _MOST_EPISODES_NAMED = 5
+_LATEST_DATE_S = 253_402_300_799  # the end of the year 9999
 
 
 def evaluate(
@@ -49,7 +53,8 @@ def evaluate(
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="Write a page with plots (report.html), and its numbers as JSON and CSV, into this folder.",
+            help="Write a page with plots (report.html), and its numbers as JSON and CSV, into this folder. The same "
+            "recordings and settings make the same bytes; SOURCE_DATE_EPOCH, if set, is shown as the date of writing.",
         ),
     ] = None,
     value_model: ValueModelOption = None,
@@ -70,6 +75,7 @@ def evaluate(
     from springback.stream_processors.offline.evaluation import evaluate as evaluate_recordings
 
     config = stream_settings(None, None, settings).resilience
+    written_s = None if report is None else _date_of_writing(os.environ.get("SOURCE_DATE_EPOCH"))
     left_out = LeftOut(lambda line: typer.echo(line, err=True))
     try:
         with reading_progress(mapping is not None) as progress:
@@ -104,7 +110,8 @@ def evaluate(
         else:
             write_whole(json_file, evaluation.json() + b"\n")
     if report is not None:
-        typer.echo(f"report    {_write_report(report, evaluation, files)}", err=True)
+        origin = _origin(files, config, baseline, mapping, value_model, written_s)
+        typer.echo(f"report    {_write_report(report, evaluation, origin)}", err=True)
 
 
 def _rejections(rejected: Sequence["RejectedRow"]) -> list[str]:
@@ -240,7 +247,43 @@ def _other_rates(summaries: Sequence["EpisodeSummary"]) -> list[str]:
     return lines
 
 
-def _write_report(directory: Path, evaluation: "Evaluation", sources: Sequence[Path]) -> Path:
+def _origin(
+    files: Sequence[Path],
+    config: "ResilienceConfig",
+    baseline: Path | None,
+    mapping: str | None,
+    value_model: str | None,
+    written_s: float | None,
+) -> "ReportOrigin":
+    """What a report says of how it was made."""
+    import msgspec
+
+    from springback.dashboards.evaluation_report.report_origin import LEARNED, ReportOrigin, changed_settings
+    from springback.stream_processors.resilience.config import ResilienceConfig
+
+    settings = msgspec.to_builtins(config)
+    return ReportOrigin(
+        sources=["standard input" if str(source) == "-" else source.name for source in files],
+        baseline=LEARNED if baseline is None else f"the baseline {baseline.name}",
+        mapping=None if mapping is None else Path(mapping).name,
+        value_model=None if value_model is None else Path(value_model).name,
+        settings=settings,
+        changed=changed_settings(settings, msgspec.to_builtins(ResilienceConfig())),
+        written_s=written_s,
+    )
+
+
+def _date_of_writing(told: str | None) -> float | None:
+    """The date that `SOURCE_DATE_EPOCH` sets, in seconds since 1970; None where it is not set."""
+    if not told:
+        return None
+    if not (told.isascii() and told.isdigit() and int(told) <= _LATEST_DATE_S):
+        message = f"SOURCE_DATE_EPOCH is {told!r}, expected whole seconds since 1970; set it so, or unset it"
+        raise typer.BadParameter(message, param_hint="--report")
+    return float(told)
+
+
+def _write_report(directory: Path, evaluation: "Evaluation", origin: "ReportOrigin") -> Path:
     """Writes the report, with a progress bar on a terminal, and returns its page."""
     from rich.console import Console
     from rich.progress import Progress
@@ -261,7 +304,7 @@ def _write_report(directory: Path, evaluation: "Evaluation", sources: Sequence[P
             evaluation.families,
             evaluation.contract_margins,
             evaluation.config.aggregate,
-            sources=["standard input" if str(source) == "-" else source.name for source in sources],
+            origin=origin,
             rejected_rows=len(evaluation.rejected),
             progress=show,
         )

@@ -31,7 +31,7 @@ def test_a_report_is_a_page_its_numbers_and_tables(tmp_path: Path) -> None:
     )
     assert {path.name for path in written} == set(os.listdir(tmp_path / "new" / "report"))
     assert {PAGE, NUMBERS} <= {path.name for path in written}
-    assert seen[-1] == ("Plots", 6, 6)
+    assert seen[-1] == ("Plots", 5, 5)
     texts = csv_texts(numbers) | {NUMBERS: json_text(numbers)}
     for path in written:
         assert path.name == PAGE or path.read_text(encoding="utf-8") == texts[path.name]
@@ -44,7 +44,7 @@ def test_the_tables_hold_what_the_json_holds() -> None:
     def table(name: str) -> list[dict[str, str]]:
         return rows_of(texts[f"{name}.csv"])
 
-    for name in ("stresses", "groups", "channels", "signatures"):
+    for name in ("stresses", "groups", "channels", "signatures", "outcomes", "contracts"):
         rows = table(name)
         assert len(rows) == len(document[name])
         for row, expected in zip(rows, document[name], strict=True):

@@ -3,14 +3,15 @@
 import itertools
 import random
 from statistics import fmean
+from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 
 from springback.dashboards.evaluation_report.group_rows import CapacityInterval, capacity_interval, resampled_curve
 from springback.dashboards.evaluation_report.report_groups import ReportGroup, groups_of
 from springback.dashboards.evaluation_report.report_numbers import ALL_FAMILIES, AXES
+from springback.dashboards.evaluation_report.report_origin import ReportOrigin
 from springback.stream_processors.offline.resampling import bootstrap, weighted_mean
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
 from springback.stream_processors.resilience.families.family_aggregate import aggregate
@@ -123,10 +124,9 @@ def test_figures_of_a_group_are_the_plain_ones() -> None:
     assert hardest.success_rate.value == fmean(s.outcome == "success" for s in own)
     assert hardest.recovery_cost_mean is not None
     assert hardest.recovery_cost_mean.value == pytest.approx(fmean(s.recovery_cost or 0.0 for s in own))
-    curve = {m.stress: m.margin for m in numbers.evaluation.resilience[0].margins}
-    assert {stress.stress: stress.margin for stress in numbers.stresses} == curve
     broken = [e for e in numbers.evaluation.episodes if e.contract_margin is not None and e.contract_margin < 0]
-    assert (row.contract_broken, row.contract_held_to) == (len(broken), len(summaries))
+    assert sum(outcome.contract_broken for outcome in numbers.outcomes) == len(broken)
+    assert sum(outcome.contract_held_to for outcome in numbers.outcomes) == len(summaries)
 
 
 def test_censored_and_unscored_episodes_enter_no_cost() -> None:
@@ -174,13 +174,92 @@ def test_what_is_unknown_of_a_signature_is_said_to_be() -> None:
     assert row.scores() == [None] * len(AXES)
 
 
-def test_a_timeline_samples_evenly_over_stress() -> None:
-    summaries = [summary_of(f"{i:03}", 1.0, stress=i / 100) for i in range(100)]
-    [lines] = numbers_of(summaries).timelines
-    assert (lines.episodes, lines.with_windows, len(lines.rows)) == (100, 100, 24)
-    gaps = np.diff([row.stress for row in lines.rows])
-    assert gaps.min() > 0.03
-    assert gaps.max() < 0.06
+def test_a_timeline_has_every_episode_that_had_a_window() -> None:
+    summaries = [summary_of(f"{i:03}", 1.0, stress=i / 100, started_s=float(i)) for i in reversed(range(100))]
+    [lines] = numbers_of([*summaries, summary_of("calm", 0.0, stress=0.5)]).timelines
+    assert (lines.episodes, lines.with_windows) == (101, 100)
+    assert [row.episode for row in lines.rows] == [f"{i:03}" for i in range(100)]
+    assert [row.started_s for row in lines.rows] == [float(i) for i in range(100)]
+    assert lines.rows[7].windows[0].recovery_cost == 1.0
+
+
+@pytest.mark.parametrize(
+    ("traits", "run"),
+    [
+        ({"reference": True}, "clean"),
+        ({"stress": 0.0}, "clean"),
+        ({}, "undeclared"),
+        ({"stress": 0.05}, "disturbed"),
+        ({"perturbation": "physical"}, "disturbed"),
+        ({"magnitude": 0.3}, "disturbed"),
+        ({"perturbation": "none", "stress": 0.0}, "clean"),
+    ],
+)
+def test_that_nobody_said_is_neither_clean_nor_disturbed(traits: dict[str, Any], run: str) -> None:
+    summary = summary_of("1", 1.0, **traits)
+    [group] = groups_of([summary], [], [], CONFIG)
+    assert group.run(summary.traits) == run
+    [outcome] = numbers_of([summary]).outcomes
+    assert outcome.run == run
+
+
+def test_no_row_holds_clean_and_disturbed_episodes() -> None:
+    """All of these are at the level of stress 0, to which 0.05 is nearest: two clean, three not, one window each."""
+    clean = [summary_of(f"c{i}", 1.0, task=f"t{i}", stress=0.0) for i in range(2)]
+    hurt = [summary_of(f"d{i}", 3.0, task="t0", stress=0.05, outcome="failure") for i in range(3)]
+    numbers = numbers_of([*clean, *hurt])
+    assert [(r.stress, r.run, r.episodes, r.tasks, r.windows) for r in numbers.stresses] == [
+        (0.0, "clean", 2, 2, 2),
+        (0.0, "disturbed", 3, 1, 3),
+    ]
+    assert [(r.run, r.episodes, r.success_rate and r.success_rate.value) for r in numbers.outcomes] == [
+        ("clean", 2, 1.0),
+        ("disturbed", 3, 0.0),
+    ]
+    assert [(r.run, r.recovery_cost_mean and r.recovery_cost_mean.value) for r in numbers.stresses] == [
+        ("clean", 1.0),
+        ("disturbed", 3.0),
+    ]
+    assert [(r.run, r.episodes) for r in numbers.channels] == [("clean", 2), ("disturbed", 3)]
+
+
+def test_a_contract_says_what_its_thresholds_rest_on() -> None:
+    """Ten references cost 0 to 9 and reach 1; the recovery is asked for as a number, and stability is not measured."""
+    config = AggregateConfig(families={"navigation": FamilyContract(recovery=4.5)})
+    calm = [summary_of(f"c{i}", float(i), task=f"t{i}", reference=True, violation=float(i)) for i in range(10)]
+    hurt = [summary_of("d", 7.0, stress=0.4, final_progress=0.2, violation=30.0)]
+    numbers = numbers_of([*calm, *hurt], config)
+    found = {row.part: row for row in numbers.contracts}
+    assert list(found) == ["progress", "propositions", "recovery", "stability", "safety"]
+    progress, recovery, stability, safety = (found[p] for p in ("progress", "recovery", "stability", "safety"))
+    assert (progress.asked, progress.threshold, progress.usual, progress.references) == (None, 0.5, 1.0, 10)
+    assert (progress.factor, progress.rank, progress.least, progress.most) == (0.9, 0.1, 0.05, 0.5)
+    assert (recovery.asked, recovery.threshold) == (4.5, 4.5)
+    assert (stability.threshold, stability.references, stability.usual) == (None, 0, None)
+    # The 0.95 quantile of ten is the tenth, 9, and twice that is more than the floor of 5.
+    assert (safety.threshold, safety.usual, safety.least) == (18.0, 9.0, 5.0)
+    clean, disturbed = numbers.outcomes
+    assert (clean.contract_held_to, clean.contract_broken, clean.broken_recovery) == (
+        10,
+        5,
+        5,
+    )  # 5, 6, 7, 8, 9 cost more
+    assert (disturbed.contract_broken, disturbed.broken_progress, disturbed.broken_propositions) == (1, 1, 0)
+    assert (disturbed.broken_recovery, disturbed.broken_stability, disturbed.broken_safety) == (1, 0, 1)
+
+
+def test_a_family_without_references_has_no_evidence_for_its_contract() -> None:
+    rows = {row.part: row for row in numbers_of([summary_of("1", 1.0, stress=0.2)]).contracts}
+    assert (rows["progress"].threshold, rows["progress"].references) == (0.5, 0)
+    assert (rows["recovery"].threshold, rows["recovery"].usual) == (None, None)
+
+
+def test_the_date_of_a_report_is_that_of_its_newest_step() -> None:
+    steps = [summary_of("1", 1.0, started_s=5.0, ended_s=50.0), summary_of("2", 1.0, started_s=2.0, ended_s=40.0)]
+    origin = numbers_of(steps, origin=ReportOrigin(sources=["monday"])).origin
+    assert (origin.first_step_s, origin.last_step_s, origin.written_s) == (2.0, 50.0, None)
+    assert origin.sources == ["monday"]
+    assert numbers_of([]).origin.last_step_s is None
 
 
 def test_versions_as_stress_are_one_group() -> None:
@@ -189,7 +268,9 @@ def test_versions_as_stress_are_one_group() -> None:
     [group] = groups_of(summaries, [window_of(s) for s in summaries], aggregate(summaries, config), config)
     assert group.identity == ("navigation", "default", "evolution")
     assert [group.stress(s.traits) for s in summaries] == [0.0, 0.5, 1.0]
-    assert [group.is_clean(s.traits) for s in summaries] == [True, False, False]
+    assert [group.run(s.traits) for s in summaries] == ["clean", "disturbed", "disturbed"]
+    kicked = summary_of("4", 1.0, version="1", perturbation="physical")
+    assert group.run(kicked.traits) == "disturbed"
     assert len(group.windows) == 3
 
 

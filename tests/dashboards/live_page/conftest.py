@@ -1,38 +1,16 @@
 """A real `springback live` on an embedded broker, and a headless Chromium to look at it."""
 
-import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page
 
 from springback.stream_processors.topics import declare_topics
 from tests.dashboards.live_page.fake_fleet import ReadingSender, run_apart
 from tests.dashboards.live_page.live_process import LiveProcess
-
-_ARGUMENTS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium, of the system: nothing is downloaded. No longer than a module, for `asyncio.run` fails meanwhile."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        message = "Chromium is not installed (Debian: apt-get install chromium)"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=list(_ARGUMENTS))
-        yield chromium
-        chromium.close()
 
 
 def watch(page: Page, complaints: list[str], address: str, faults_allowed: bool) -> None:

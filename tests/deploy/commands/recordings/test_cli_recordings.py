@@ -147,8 +147,29 @@ def test_evaluate_writes_a_report_and_says_what_families_withstand(
     assert f"report    {folder / 'report.html'}" in streams.err
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert recording.name in page
-    assert page.count("<svg") >= 3
-    assert evaluated(folder / "report.json")["evaluation"] == evaluated(out)
+    assert page.count("<figure") >= 3
+    report = evaluated(folder / "report.json")
+    assert report["evaluation"] == evaluated(out)
+    assert report["origin"]["sources"] == [recording.name]
+    assert report["origin"]["written_s"] is None
+    assert report["origin"]["settings"]["aggregate"]["min_episodes"] == 5
+
+
+def test_a_report_says_the_date_that_is_set_and_what_settings_are_other_than_usual(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[resilience.aggregate]\nmin_episodes = 7\n", encoding="utf-8")
+    arguments = ["evaluate", "--settings", str(settings), "--report", str(tmp_path / "report"), str(recording)]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1790100000")
+    assert cli.main(arguments) == 0
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "2026-09-22 18:00 UTC" in page
+    assert "aggregate.min_episodes = 7" in page
+    capsys.readouterr()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
+    assert cli.main(arguments) == 2
+    assert "SOURCE_DATE_EPOCH is 'yesterday'" in capsys.readouterr().err
 
 
 def test_a_report_does_not_take_a_file_for_its_folder(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
