@@ -1,6 +1,7 @@
 """The methods and versions of a family side by side, by the episodes that were seen live.
 
-A figure of one of them is over its latest episodes that count, with the interval of tasks that are drawn anew. What
+A figure of one of them is over its latest episodes that count, with the interval of tasks that are drawn anew (of
+successes no narrower than Wilson's). What
 differs between two of them is found as `springback compare` finds it, by the same code: at the stress levels that both
 were run at, one's episodes weighted to the other's mix of levels, tasks that both ran as pairs. What keeps a difference
 from meaning much (other stress, other tasks, too few of them) is said beside it.
@@ -21,6 +22,7 @@ from springback.stream_processors.offline.resampling import CONFIDENCE, Interval
 from springback.stream_processors.offline.samples import EpisodeSample, StressLevel, levels_of, sample_of
 from springback.stream_processors.offline.significance import corrected
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig
+from springback.stream_processors.resilience.families.sample_bounds import wilson_interval
 from springback.stream_processors.resilience.readings import ContractThresholds, EpisodeSummary, FamilyReading
 
 MOST_GROUPS = 20
@@ -207,7 +209,7 @@ def _figures(group: SeenGroup, token: str, config: AggregateConfig) -> GroupFigu
         counted=counts_of(group.episodes),
         tasks=len(set(sample.task)),
         levels={names[place]: places[place] for place in sorted(places)},
-        success=_interval(sample, sample.success.tolist(), [True] * len(scored)),
+        success=_no_narrower(_interval(sample, sample.success.tolist(), [True] * len(scored)), len(scored)),
         cost=_interval(sample, sample.recovery_cost.tolist(), scored),
         scored=sum(scored),
     )
@@ -216,6 +218,14 @@ def _figures(group: SeenGroup, token: str, config: AggregateConfig) -> GroupFigu
 def _interval(sample: EpisodeSample, values: Sequence[float], known: Sequence[bool]) -> Interval | None:
     of_task = [(task, value) for task, value, is_known in zip(sample.task, values, known, strict=True) if is_known]
     return bootstrap([value for _, value in of_task], [task for task, _ in of_task], weighted_mean, seed=_SEED)
+
+
+def _no_narrower(share: Interval | None, episodes: int) -> Interval | None:
+    """The interval of a share, reaching as far as Wilson's: where all succeed, so do they however tasks are drawn."""
+    if share is None or share.low is None or share.high is None:
+        return share
+    low, high = wilson_interval(round(share.value * episodes), episodes)
+    return replace(share, low=min(share.low, low), high=max(share.high, high))
 
 
 def _difference(base: SeenGroup, other: SeenGroup, config: AggregateConfig) -> Difference:

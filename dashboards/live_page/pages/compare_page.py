@@ -35,7 +35,7 @@ _COLUMNS = (
 _ROWS = 25
 _RESTS = (
     "Success and cost are over the latest 300 episodes of each that count, with the 95 % interval of their tasks drawn "
-    "anew; λ*, what is dependable and β are over all that its workers remember."
+    "anew (of success no narrower than Wilson's); λ*, what is dependable and β are over all that its workers remember."
 )
 
 

@@ -74,6 +74,14 @@ def test_figures_are_over_the_episodes_that_count_and_say_how_many() -> None:
     assert shown.difference is None
 
 
+def test_that_all_succeeded_does_not_say_that_all_will() -> None:
+    (shown,) = compared(group("a", episodes("a", [1.0] * 8)))
+    assert shown.success is not None
+    # Wilson's lower bound of 8 of 8 is 8 / (8 + 1.96^2).
+    assert (shown.success.value, shown.success.high) == (1.0, 1.0)
+    assert shown.success.low == pytest.approx(8 / (8 + 1.96**2), abs=1e-4)
+
+
 def test_runs_of_one_task_have_no_interval() -> None:
     runs = [replace(one, traits=replace(one.traits, task="mug")) for one in episodes("a", [1.0, 2.0, 3.0])]
     (shown,) = compared(group("a", runs))
