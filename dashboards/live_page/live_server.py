@@ -16,6 +16,7 @@ from springback.dashboards.errors import DashboardError
 from springback.dashboards.live_page.access import LoginGate, page_url
 from springback.dashboards.live_page.alerts.alertmanager import AlertmanagerAddress, AlertmanagerWatch
 from springback.dashboards.live_page.comparing.shared_comparisons import SharedComparisons
+from springback.dashboards.live_page.episodes.episode_reader import EpisodeReader
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.dashboards.live_page.live_sink import LiveSink, run_on_own_thread
 from springback.dashboards.live_page.pages.alerts_page import AlertSources, Runbook
@@ -128,7 +129,8 @@ async def serve_live_page(
         comparisons = SharedComparisons(sink, settings.resilience.aggregate)
         watch = None if alertmanager is None else AlertmanagerWatch(alertmanager)
         alerts = AlertSources(Runbook(runbook), watch)
-        LivePages(sink, settings.kafka.bootstrap, settings.resilience.window, comparisons, alerts).register()
+        reader = EpisodeReader(settings)
+        LivePages(sink, settings.kafka.bootstrap, settings.resilience.window, comparisons, alerts, reader).register()
         address = page_url(listening, "http" if tls is None else "https")
         ready = ReadyObserver("live", address, ready_file, on_ready)
         server = _server(password, tls)

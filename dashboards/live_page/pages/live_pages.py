@@ -1,19 +1,24 @@
 """The pages by their addresses."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from fastapi import Request
+from fastapi import Request, Response
+from fastapi.responses import PlainTextResponse
 from nicegui import app, ui
 
 from springback.dashboards.live_page.comparing.shared_comparisons import SharedComparisons
-from springback.dashboards.live_page.links import AGENT_ROUTE, COMPARE, RUNBOOK
+from springback.dashboards.live_page.episodes.episode_reader import EpisodeReader
+from springback.dashboards.live_page.episodes.known_episode import find_episode
+from springback.dashboards.live_page.links import AGENT_ROUTE, COMPARE, EPISODE_ROUTE, RUNBOOK
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_query import PageQuery
 from springback.dashboards.live_page.pages.agent_page import AgentPage
 from springback.dashboards.live_page.pages.alerts_page import AlertPanel, AlertSources, runbook_page
 from springback.dashboards.live_page.pages.compare_page import ComparePage
 from springback.dashboards.live_page.pages.downloads import serve_downloads
+from springback.dashboards.live_page.pages.episode_page import STEPS_ROUTE, EpisodePage
 from springback.dashboards.live_page.pages.episodes import EpisodePanel
 from springback.dashboards.live_page.pages.families import BRIEF_COLUMNS, FamilyPanel, FamilyTable
 from springback.dashboards.live_page.pages.fleet_table import FleetTable
@@ -83,6 +88,7 @@ class LivePages:
         window: what rebound windows are found by.
         comparisons: what compares the methods and versions of a family.
         alerts: what they have of alerts besides.
+        reader: has episodes step by step.
     """
 
     def __init__(
@@ -92,12 +98,14 @@ class LivePages:
         window: WindowConfig,
         comparisons: SharedComparisons,
         alerts: AlertSources,
+        reader: EpisodeReader,
     ) -> None:
         self._sink = sink
         self._comparisons = comparisons
         self._bootstrap = bootstrap
         self._window = window
         self._alert_sources = alerts
+        self._reader = reader
 
     def register(self) -> None:
         """Makes NiceGUI serve them."""
@@ -134,6 +142,25 @@ class LivePages:
 
         ui.page(COMPARE, title="Compare \N{MIDDLE DOT} springback")(compare)
         serve_downloads(self._sink, self._comparisons)
+
+        def episode_page(request: Request, agent: str, episode: str) -> None:
+            query = PageQuery(request.query_params)
+            with page_frame(self._sink, self._bootstrap, None, _dark(request), query=query) as refreshed:
+                refreshed(EpisodePage(self._sink, self._reader, agent, episode, self._window, query).refresh)
+
+        ui.page(EPISODE_ROUTE, title="Episode \N{MIDDLE DOT} springback")(episode_page)
+        app.get(STEPS_ROUTE)(self._steps)
+
+    async def _steps(self, agent: str, episode: str) -> Response:
+        with self._sink.look() as (view, _):
+            known = find_episode(view, agent, episode)
+        read = None if known is None else await self._reader.finished(known.wanted)
+        if read is None or not read.steps.frames:
+            told = "" if read is None else " ".join(read.told)
+            return PlainTextResponse(f"Nothing of this episode's steps is here. {told}\n", 404)
+        data = await asyncio.to_thread(read.recording)
+        name = f'attachment; filename="episode-{episode}.jsonl.gz"'
+        return Response(data, media_type="application/gzip", headers={"Content-Disposition": name})
 
     def _page(self, name: PageName, fill: Callable[[Refreshed, PageQuery], None]) -> Callable[[Request], None]:
         def page(request: Request) -> None:

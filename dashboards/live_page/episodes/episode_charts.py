@@ -1,0 +1,161 @@
+"""The charts of one episode, over its steps: progress, modes, g by channel, and the sums of both detectors.
+
+Rebound windows are shaded in all of them, each with the name of its cause.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from springback.dashboards.live_page.charts import (
+    FONT,
+    INK,
+    MUTED,
+    Options,
+    base_options,
+    intensity_axis,
+    intensity_height,
+    line_series,
+    mark_line,
+    value_axis,
+)
+from springback.sinks.fleet.labels import clean_label_value
+from springback.stream_processors.resilience.readings import WindowReading
+from springback.stream_processors.resilience.tracking.step_trace import TracedStep
+
+_CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
+_SUMS = (("effort", "var(--sb-rebound)", "solid"), ("delay", "var(--sb-stalled)", "dashed"))
+_BANDS = ("var(--sb-window)", "var(--sb-untested)")
+_MOST_POINTS = 4000
+"""Of a longer episode every n-th step is drawn, and those with the largest g of each stretch."""
+_NAMED_SHARE = 0.08
+"""A band that is narrower than this share of the chart has no room for its name."""
+_G_OF_HEIGHT = "value => value == null ? '-' : (10 ** value - 1).toFixed(2)"
+
+
+class ModeBand(NamedTuple):
+    """Steps in a row in one mode."""
+
+    mode: str
+    first: int
+    last: int
+
+
+def mode_bands(steps: Sequence[TracedStep]) -> Iterator[ModeBand]:
+    """The runs of modes, in their order."""
+    for mode, run in groupby(steps, key=lambda step: step.mode):
+        own = list(run)
+        yield ModeBand(mode, own[0].step, own[-1].step)
+
+
+def drawn(steps: Sequence[TracedStep], most: int = _MOST_POINTS) -> list[TracedStep]:
+    """Not more steps than so many, the largest g among them."""
+    if len(steps) <= most:
+        return list(steps)
+    size = -(-len(steps) // most)
+    stretches = (steps[start : start + size] for start in range(0, len(steps), size))
+    return [max(stretch, key=lambda s: -1.0 if s.figures is None else s.figures.intensity) for stretch in stretches]
+
+
+def episode_progress_chart(steps: Sequence[TracedStep], windows: Sequence[WindowReading]) -> Options:
+    """Progress p and propositions q after each step."""
+    series = [
+        line_series("progress p", "var(--sb-calm)", _points(steps, lambda s: s.progress)),
+        line_series("propositions q", "var(--sb-cognitive)", _points(steps, lambda s: s.propositions), "dashed"),
+    ]
+    return _over_steps(steps, windows, series, value_axis(min=0, max=1, interval=0.25), named=True)
+
+
+def mode_chart(steps: Sequence[TracedStep]) -> Options:
+    """The modes as bands, in two shades by turns, with their names where there is room."""
+    blank = line_series("", "transparent", [])
+    span = max(1, steps[-1].step - steps[0].step) if steps else 1
+    bands = []
+    for number, band in enumerate(mode_bands(steps)):
+        wide = (band.last + 1 - band.first) / span >= _NAMED_SHARE
+        look = {"name": clean_label_value(band.mode) if wide else "", "itemStyle": {"color": _BANDS[number % 2]}}
+        bands.append([{"xAxis": band.first - 0.5, **look}, {"xAxis": band.last + 0.5}])
+    label = FONT | {"color": INK, "position": "inside", "overflow": "truncate"}
+    blank["markArea"] = {"silent": True, "label": label, "data": bands}
+    options = _over_steps(steps, [], [blank], value_axis(min=0, max=1, show=False))
+    options["grid"] = {"left": 44, "right": 16, "top": 2, "bottom": 24}
+    del options["legend"], options["tooltip"]
+    return options
+
+
+def channel_chart(steps: Sequence[TracedStep], windows: Sequence[WindowReading], calm: float) -> Options:
+    """g^rec and its channels, on a scale of log(1 + g).
+
+    Args:
+        steps: of the episode.
+        windows: of it.
+        calm: the level at or below which a step is calm.
+    """
+    names = ("intensity", *(name for name, _ in _CHANNELS))
+    highest = max((getattr(s.figures, name) for s in steps if s.figures is not None for name in names), default=0.0)
+
+    def height(name: str) -> Callable[[TracedStep], float | None]:
+        return lambda s: None if s.figures is None else intensity_height(getattr(s.figures, name))
+
+    series = [line_series("g", INK, _points(steps, height("intensity")), width=2.5)]
+    series += [
+        line_series(name, f"var(--sb-{name})", _points(steps, height(name)), style, 1.75) for name, style in _CHANNELS
+    ]
+    line = mark_line({"yAxis": intensity_height(calm)}, "re-entry", MUTED, "dashed", position="insideStartTop")
+    series[0]["markLine"] = {"silent": True, "symbol": "none", "data": [line]}
+    options = _over_steps(steps, windows, series, intensity_axis(max(highest, calm)))
+    options["tooltip"] = options["tooltip"] | {":valueFormatter": _G_OF_HEIGHT}
+    return options
+
+
+def detector_chart(steps: Sequence[TracedStep], windows: Sequence[WindowReading]) -> Options:
+    """The sums of both detectors, and the bounds that raise an alarm when a sum passes them."""
+
+    def of(name: str) -> Callable[[TracedStep], float | None]:
+        def value(step: TracedStep) -> float | None:
+            found: float | None = None if step.figures is None else getattr(step.figures, name)
+            return found
+
+        return value
+
+    series = []
+    for name, colour, style in _SUMS:
+        series.append(line_series(name, colour, _points(steps, of(name)), style))
+        bound = line_series(f"{name} bound", colour, _points(steps, of(f"{name}_bound")), "dotted", 1.25)
+        series.append(bound)
+    return _over_steps(steps, windows, series, value_axis(min=0))
+
+
+def _points(steps: Sequence[TracedStep], value: Callable[[TracedStep], float | None]) -> list[Any]:
+    found = ((step.step, value(step)) for step in steps)
+    return [[step, None if y is None else round(y, 4)] for step, y in found]
+
+
+def _over_steps(
+    steps: Sequence[TracedStep],
+    windows: Sequence[WindowReading],
+    series: list[Options],
+    axis: Options,
+    *,
+    named: bool = False,
+) -> Options:
+    first, last = (steps[0].step, steps[-1].step) if steps else (0, 1)
+    shades = [
+        [{"xAxis": w.departure_step, "name": w.cause.replace("+", " and ") if named else ""}, {"xAxis": w.reentry_step}]
+        for w in windows
+    ]
+    if windows or "markArea" not in series[0]:
+        series[0]["markArea"] = {
+            "silent": True,
+            "itemStyle": {"color": "var(--sb-window)"},
+            "label": FONT | {"color": INK, "position": "insideBottom"},
+            "data": shades,
+        }
+    return {
+        **base_options(),
+        "xAxis": value_axis(min=first - 0.5, max=max(last, first + 1) + 0.5, minInterval=1)
+        | {"splitLine": {"show": False}, "axisLine": {"show": True, "lineStyle": {"color": MUTED}}}
+        | {"axisLabel": FONT | {"color": MUTED, "showMinLabel": False, "showMaxLabel": False, "hideOverlap": True}},
+        "yAxis": axis,
+        "series": series,
+    }

@@ -1,0 +1,110 @@
+"""Episodes step by step for all who look: each is read once, one after the other, and kept for a while."""
+
+import asyncio
+import gzip
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
+from nicegui import background_tasks
+
+from springback.dashboards.live_page.episodes.steps_topic import EpisodeSteps, WantedEpisode, read_episode
+from springback.producers.broker_fault import access_fault
+from springback.producers.contract.codec import encode_json
+from springback.stream_processors.offline.episode_trace import EpisodeTrace, trace_episode
+from springback.stream_processors.resilience.readings import EpisodeKey
+from springback.stream_processors.settings import WorkerSettings
+
+MOST_KEPT = 4
+"""Episodes that are kept, each of up to 20,000 steps and some 25 MB then; of a few hundred steps it is half a MB."""
+AGAIN_AFTER_S = 15.0
+"""An episode that is open, or could not be read, is read again after so long, if somebody looks at it."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class ReadEpisode:
+    """An episode as far as it has been read.
+
+    Attributes:
+        steps: what the topic has of it.
+        trace: what the core makes of that; None before it has been read for the first time.
+        told: what is missing, and why.
+        version: rises with every reading that has ended.
+        reading: whether it is being read, or waits for that.
+        messages: how many messages the reading has looked at.
+    """
+
+    steps: EpisodeSteps = field(default_factory=EpisodeSteps)
+    trace: EpisodeTrace | None = None
+    told: list[str] = field(default_factory=list)
+    version: int = 0
+    reading: bool = False
+    messages: int = 0
+    read_s: float = float("-inf")
+
+    def recording(self) -> bytes:
+        """The steps as a recording: JSON Lines of step frames, packed by gzip."""
+        lines = b"".join(encode_json(frame.arrived.frame) + b"\n" for frame in self.steps.frames)
+        return gzip.compress(lines, mtime=0)
+
+
+class EpisodeReader:
+    """Reads episodes for all pages, on a thread beside the page's own.
+
+    Args:
+        settings: where the topics are, and what the core is set to.
+        clock: seconds that only rise.
+    """
+
+    def __init__(self, settings: WorkerSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings, self._clock = settings, clock
+        self._known: OrderedDict[EpisodeKey, ReadEpisode] = OrderedDict()
+        self._turn = asyncio.Lock()
+
+    def ask(self, wanted: WantedEpisode) -> ReadEpisode:
+        """What is known of an episode just now; it is read where that is due, and whoever asks again sees more."""
+        read = self._known.setdefault(wanted.key, ReadEpisode())
+        self._known.move_to_end(wanted.key)
+        while len(self._known) > MOST_KEPT:
+            self._known.popitem(last=False)
+        settled = read.trace is not None and read.trace.summary is not None
+        if not read.reading and not settled and self._clock() - read.read_s >= AGAIN_AFTER_S:
+            read.reading, read.messages = True, 0
+            background_tasks.create(self._read(wanted, read), name="read episode")
+        return read
+
+    async def finished(self, wanted: WantedEpisode) -> ReadEpisode:
+        """The episode when its reading has ended."""
+        read = self.ask(wanted)
+        while read.reading:
+            await asyncio.sleep(0.05)
+        return read
+
+    async def _read(self, wanted: WantedEpisode, read: ReadEpisode) -> None:
+        def progress(messages: int) -> None:
+            read.messages = messages
+
+        try:
+            async with self._turn:
+                steps = await asyncio.to_thread(_run, read_episode(self._settings, wanted, progress))
+                read.trace = await asyncio.to_thread(_traced, wanted.key, steps, self._settings)
+            read.steps, read.told = steps, steps.told
+        except (KafkaError, TimeoutError) as error:
+            read.told = [f"The broker did not give its steps: {access_fault(error) or error}"]
+            _log.warning("The steps of an episode could not be read: %s", error)
+        finally:
+            read.reading, read.read_s = False, self._clock()
+            read.version += 1
+
+
+def _run(reading: Coroutine[Any, Any, EpisodeSteps]) -> EpisodeSteps:
+    return asyncio.run(reading)
+
+
+def _traced(key: EpisodeKey, steps: EpisodeSteps, settings: WorkerSettings) -> EpisodeTrace:
+    return trace_episode(key, steps.frames, steps.switches, settings.resilience)

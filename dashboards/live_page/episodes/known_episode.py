@@ -1,0 +1,88 @@
+"""What the page remembers of an episode that an address asks for."""
+
+import math
+from dataclasses import dataclass, field
+
+from springback.dashboards.live_page.agent_memory import AgentMemory
+from springback.dashboards.live_page.episodes.steps_topic import WantedEpisode
+from springback.dashboards.live_page.fleet_view import FleetView
+from springback.dashboards.live_page.links import agent_token, episode_mark
+from springback.stream_processors.resilience.readings import (
+    EpisodeKey,
+    EpisodeStatus,
+    EpisodeSummary,
+    EpisodeTraits,
+    WindowReading,
+)
+
+
+@dataclass
+class KnownEpisode:
+    """An episode, open or ended.
+
+    Attributes:
+        key: which it is.
+        traits: what kind of episode.
+        producer: who sends its agent's steps; the agent itself where no status of it is known.
+        skew_s: how far its agent's clock is ahead of the broker's, as far as is known.
+        status: how it is doing, if it is open.
+        summary: how it ended, if it has.
+        windows: its rebound windows by number, those that are remembered.
+        seen_s: when its agent was last heard of, by the broker's clock; None where that is not known.
+    """
+
+    key: EpisodeKey
+    traits: EpisodeTraits
+    producer: str
+    skew_s: float = 0.0
+    status: EpisodeStatus | None = None
+    summary: EpisodeSummary | None = None
+    windows: dict[int, WindowReading] = field(default_factory=dict)
+    seen_s: float | None = None
+
+    @property
+    def wanted(self) -> WantedEpisode:
+        """What to look for in the topic of the steps."""
+        times = [window.departure_time_s - self.skew_s for window in self.windows.values()]
+        if self.summary is not None:
+            times.append(self.summary.started_s - self.skew_s)
+        if self.seen_s is not None and self.summary is None:
+            times.append(self.seen_s)
+        about_s = min((at_s for at_s in times if math.isfinite(at_s)), default=0.0)
+        return WantedEpisode(self.key, self.producer, self.traits.family, about_s)
+
+
+def find_episode(view: FleetView, agent: str, episode: str) -> KnownEpisode | None:
+    """The episode that an address stands for; None where nothing of it is remembered.
+
+    Args:
+        view: what the page remembers.
+        agent: its `agent_token`.
+        episode: its `episode_token`.
+    """
+    mark, memory = episode_mark(episode), view.agent(agent)
+    if mark is None:
+        return None
+    statuses = memory.status.episodes if memory is not None and memory.status is not None else ()
+    status = next((each for each in statuses if each.key.mark() == mark), None)
+    ends = [*(memory.episodes if memory is not None else ()), *view.episodes()]
+    summary = next((each for each in ends if each.key.mark() == mark), None) if status is None else None
+    windows = [*view.windows(), *(memory.windows.values() if memory is not None else ())]
+    own = {window.number: window for window in windows if window.key.mark() == mark}
+    found = status or summary or next(iter(own.values()), None)
+    if found is None or agent_token(found.key.agent) != agent:
+        return None
+    return KnownEpisode(
+        found.key,
+        found.traits,
+        _producer(memory, found.key),
+        0.0 if memory is None else memory.skew_s,
+        status,
+        summary,
+        dict(sorted(own.items())),
+        None if memory is None or memory.status is None else memory.status.seen_s,
+    )
+
+
+def _producer(memory: AgentMemory | None, key: EpisodeKey) -> str:
+    return key.agent if memory is None or memory.status is None else memory.status.producer
