@@ -10,7 +10,14 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from springback.dashboards.live_page.links import agent_link, agent_token, episode_link, family_link
+from springback.dashboards.live_page.links import (
+    RUNBOOK,
+    agent_link,
+    agent_token,
+    compare_link,
+    episode_link,
+    family_link,
+)
 from springback.stream_processors.metrics.glossary import meaning
 from springback.stream_processors.resilience.readings import EpisodeKey
 from tests.dashboards.live_page.axe import SCHEMES, WIDTHS, assert_no_violations
@@ -255,6 +262,9 @@ def test_every_page_can_be_used_by_all(
         "/families": "seen-breach",
         "/windows?search=seen-1": "unrecovered",
         "/pipeline": "Frames behind",
+        "/alerts": "What springback tells by itself",
+        RUNBOOK: "Springback",
+        compare_link(family("seen-breach")): "Methods and versions of seen-breach",
         agent_link("seen-1"): "Its last episodes",
         f"/agent/{agent_token('nobody')}": "Nothing is known of this agent",
     }.items():
