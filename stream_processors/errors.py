@@ -13,6 +13,10 @@ class TopicMismatchError(StreamError):
     """A topic exists already, but not with the partitions that were asked for."""
 
 
+class TopicMissingError(StreamError):
+    """A topic that is to be read is not there."""
+
+
 class TopicDeclarationError(StreamError):
     """The broker refused to create a topic."""
 

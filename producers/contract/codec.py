@@ -182,6 +182,20 @@ def decode_frame(data: bytes) -> StepFrame:
         return salvage_frame(document(data))
 
 
+def decode_document(data: bytes) -> object:
+    """What a message holds, whatever that is: for those who look at what a frame has and the contract does not.
+
+    Raises:
+        UnreadableFrameError: it is neither MessagePack nor JSON.
+    """
+    if data[:1] and data[0] in _MSGPACK_STARTS:
+        return _msgpack_document(data)
+    try:
+        return msgspec.json.decode(data)
+    except (*_NOT_DECODED, RecursionError):
+        return _json_document(data)
+
+
 def _clean_frame(wire: Any) -> StepFrame:
     if type(wire.schema_version) is not int or wire.schema_version != SCHEMA_VERSION:
         raise _OddFrameError

@@ -27,6 +27,12 @@ SHARE_ROUNDING = 1e-4
 """How far past 0 or 1 rounding may carry a share: 10,000 steps of 1/10,000 come to 1.00005 in float32 (ours)."""
 LOAD_ROUNDING = 1e-6
 """How far below 0 rounding may carry a load: the difference of two that are equal (ours)."""
+EARLIEST_TIME_S = 978_307_200.0
+"""2001-01-01T00:00:00Z: a clock that says less was never set; many count from 1970, 1980 or 2000 (ours)."""
+YEAR_2100_S = 4_102_444_800.0
+"""Where nobody knows the present, what says more is no time in seconds (ours)."""
+LARGEST_LEAD_S = 86_400.0
+"""How far ahead of the broker's clock a producer's may be (ours)."""
 MAX_TEXT = 256
 MAX_MODE = 64
 

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from springback.producers.contract.columns import NUMBER_COLUMNS
-from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, PartFault
+from springback.producers.contract.columns import EARLIEST_TIME_S, LARGEST_LEAD_S, NUMBER_COLUMNS, YEAR_2100_S
+from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, PartFault, StepFrame
 from springback.producers.contract.salvage import read_end, read_header
 from springback.stream_processors.intake.row_checks import LINE, JoinedColumns, join_columns, row_fault, row_values
 from springback.stream_processors.intake.step_table import (
@@ -34,10 +34,6 @@ from springback.stream_processors.intake.step_table import (
 
 NO_EPISODE = -1
 
-EARLIEST_TIME_S = 978_307_200.0
-"""2001-01-01T00:00:00Z: a clock that says less was never set; many count from 1970, 1980 or 2000 (ours)."""
-LARGEST_LEAD_S = 86_400.0
-"""How far ahead of the broker's clock a producer's may be (ours)."""
 CYCLE_OF_THE_CLOCKLESS_S = 1.0
 """The cycle time of a producer without a clock: it counts in cycles (ours)."""
 
@@ -254,6 +250,19 @@ def collect_ends(frames: Sequence[ArrivedFrame], index: EpisodeIndex, rejected: 
 def plausible_times(time_s: Numbers, broker_time_s: Numbers) -> Flags:
     """Which instants are there and can be believed."""
     return (time_s >= EARLIEST_TIME_S) & (time_s <= broker_time_s + LARGEST_LEAD_S)
+
+
+def recorded_arrival_s(frame: StepFrame, before_s: float) -> float:
+    """When a recorded frame came, as if at the time of its last step: that of the frame before where it can be no time.
+
+    Args:
+        frame: the frame.
+        before_s: when the one before came, seconds UTC epoch.
+    """
+    times = frame.steps.get("time_s")
+    if isinstance(times, np.ndarray) and len(times) and EARLIEST_TIME_S <= times[-1] <= YEAR_2100_S:
+        return float(times[-1])
+    return before_s
 
 
 def rejection(frame: int, fault: PartFault) -> RejectedRow:

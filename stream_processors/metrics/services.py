@@ -151,6 +151,17 @@ WORKER_STEP_FATES = MetricSpec(
     source="ours",
     labels=("fate",),
 )
+WORKER_SUSPICIONS = MetricSpec(
+    name="springback_suspicions_total",
+    kind="counter",
+    unit="signs",
+    help=(
+        "Signs that what is sent was not meant so, by kind, of the frames processed: a message, a part, a step or an "
+        "episode each. `springback check --broker` shows them with an example and what to do."
+    ),
+    source="ours",
+    labels=("kind",),
+)
 WORKER_TOLD_LOSSES = MetricSpec(
     name="springback_worker_producer_lost_steps_total",
     kind="counter",
@@ -234,6 +245,7 @@ WORKER_METRICS: tuple[MetricSpec, ...] = (
     WORKER_COSTLY_MESSAGES,
     WORKER_LARGE_STATES,
     WORKER_STEP_FATES,
+    WORKER_SUSPICIONS,
     WORKER_TOLD_LOSSES,
     WORKER_SHEDDINGS,
     WORKER_TICK_FAILURES,

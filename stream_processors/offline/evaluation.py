@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
+from springback.producers.contract.columns import EARLIEST_TIME_S
 from springback.producers.contract.frame import StepFrame
 from springback.producers.mapping.signal_mapping import SignalMapping, load_mapping
 from springback.producers.recordings.any_format import ReadingProgress, RecordedFrames, check_without_mapping
@@ -25,8 +25,12 @@ from springback.producers.recordings.step_frames import ReportUnreadable, log_un
 from springback.stream_processors.baseline_file import read_baseline
 from springback.stream_processors.errors import StreamError
 from springback.stream_processors.intake.step_table import ArrivedFrame, RejectedRow, StepTable
+<<<<<<< HEAD
 from springback.stream_processors.intake.validation import EARLIEST_TIME_S, tabulate
 from springback.stream_processors.offline.flat_tables import EPISODES, FAMILIES, LEVELS, WINDOWS
+=======
+from springback.stream_processors.intake.validation import recorded_arrival_s, tabulate
+>>>>>>> 3a38622 (What looks like a mistake of whoever sends is gathered: kinds, evidence, and a command that tells them)
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
 from springback.stream_processors.resilience.baseline.stage_baseline import (
@@ -59,7 +63,6 @@ if TYPE_CHECKING:
 BATCH_FRAMES = 512
 LEARNING_PASSES = 3
 FOLDS = 5
-YEAR_2100_S = 4_102_444_800.0
 
 
 class NoFramesError(StreamError, ValueError):
@@ -411,7 +414,5 @@ def arrivals(frames: Iterable[StepFrame]) -> Iterator[ArrivedFrame]:
     """The frames as if each had reached the broker at the time of its last step, where that can be a time at all."""
     now_s = EARLIEST_TIME_S
     for frame in frames:
-        times = frame.steps.get("time_s")
-        if isinstance(times, np.ndarray) and len(times) and EARLIEST_TIME_S <= times[-1] <= YEAR_2100_S:
-            now_s = float(times[-1])
+        now_s = recorded_arrival_s(frame, now_s)
         yield ArrivedFrame(frame, now_s)

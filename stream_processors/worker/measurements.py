@@ -8,6 +8,7 @@ from springback.stream_processors.metrics import services as metrics
 from springback.stream_processors.resilience.readings import UnusedReason
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
 from springback.stream_processors.service.health import Measurement, Readiness
+from springback.stream_processors.suspicions.batch_signs import WORKER_KINDS
 from springback.stream_processors.worker.agents import Stages
 
 STEP_FATES = ("taken", "rejected", *get_args(UnusedReason))
@@ -31,6 +32,8 @@ def measure_worker(
     yield Measurement(metrics.WORKER_STEPS, stages.tracker.steps)
     for fate in STEP_FATES:
         yield Measurement(metrics.WORKER_STEP_FATES, stages.tracker.fates[fate], (fate,))
+    for kind in WORKER_KINDS:
+        yield Measurement(metrics.WORKER_SUSPICIONS, stages.tracker.suspicions[kind], (kind,))
     yield Measurement(metrics.WORKER_TOLD_LOSSES, stages.tracker.told_losses)
     yield Measurement(metrics.WORKER_SHEDDINGS, stages.tracker.sheddings)
     for stage in stages.all():
