@@ -4,16 +4,11 @@ from typing import Annotated
 
 import typer
 
-<<<<<<< HEAD
 from springback.deploy.cli import version_text
 from springback.deploy.commands import alerts, baseline, dashboards, dead_letters, reference
 from springback.deploy.commands.log_options import with_log
 from springback.deploy.commands.option_words import OwnWordsGroup
-from springback.deploy.commands.recordings import compare, evaluate, fit_value, record, replay
-=======
-from springback.deploy.commands import alerts, baseline, dashboards, reference
 from springback.deploy.commands.recordings import check, compare, evaluate, fit_value, record, replay
->>>>>>> 3a38622 (What looks like a mistake of whoever sends is gathered: kinds, evidence, and a command that tells them)
 from springback.deploy.commands.services import arrival, one_machine, stream, watching
 
 _ABOUT = """Live resilience telemetry for embodied agents: from step events on Kafka to recovery costs in Prometheus.
@@ -50,10 +45,6 @@ def build_app() -> typer.Typer:
             with_log(watching.live),
             stream.topics,
         ),
-<<<<<<< HEAD
-        "Recordings": (record.record, replay.replay, evaluate.evaluate, compare.compare, fit_value.fit_value),
-        "Monitoring": (with_log(watching.annotate),),
-=======
         "Recordings": (
             check.check,
             record.record,
@@ -62,8 +53,7 @@ def build_app() -> typer.Typer:
             compare.compare,
             fit_value.fit_value,
         ),
-        "Monitoring": (watching.annotate,),
->>>>>>> 3a38622 (What looks like a mistake of whoever sends is gathered: kinds, evidence, and a command that tells them)
+        "Monitoring": (with_log(watching.annotate),),
         "Reference": (reference.sources, reference.schema),
     }.items():
         for command in commands:
