@@ -45,8 +45,9 @@ class SuspicionKind(NamedTuple):
 
 _KINDS: Final = (
     SuspicionKind(
-        "unreadable_frame", "nothing of it is used",
-        "send what `springback schema` describes", 1, "one message that is no step frame",
+        "unreadable_part", "nothing of it is used",
+        "send what `springback schema` describes; for recordings of other kinds, see the mapping", 1,
+        "one message, or part of a recording, that holds nothing that can be read",
     ),
     SuspicionKind(
         "wrong_key", "the frame goes to the dead letters, whole",
@@ -58,7 +59,8 @@ _KINDS: Final = (
     ),
     SuspicionKind(
         "session_reused", "the steps are taken for copies or go to the dead letters",
-        "choose a new session at every start of the program", 3, "three steps that came before with other content",
+        "choose a new session at every start of the program, and a new episode id for each run", 3,
+        "three steps that came before with other content",
     ),
     SuspicionKind(
         "session_changing", "each change of session aborts the episode: it never ends, and has no cost",
@@ -190,8 +192,8 @@ _KINDS: Final = (
     ),
     SuspicionKind(
         "other_rate", "the episodes are unscored",
-        'give them a family and references of their own, or set resilience.rate_ratio = "any"', 2,
-        "two episodes of an agent that decide more than `rate_ratio` times more, or less, often than the references",
+        'give them a family and references of their own, or set resilience.rate_ratio = "any"', 1,
+        "the episodes of an agent decide more than `rate_ratio` times more, or less, often than the references",
     ),
     SuspicionKind(
         "step_gaps", "the course cannot be judged across what is missing",
@@ -201,7 +203,7 @@ _KINDS: Final = (
     SuspicionKind(
         "constant_column", "it tells nothing, and effort in it is not seen",
         "look at the field or hook that it is read from; a signal that is not measured is left out", 1,
-        "200 steps in three or more episodes with the same value, not 0; durations are only noted: simulators fix them",
+        "200 steps in three or more episodes with one value, not 0; durations and travel are only noted (simulators)",
     ),
 )  # fmt: skip
 

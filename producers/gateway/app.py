@@ -39,12 +39,16 @@ OPEN_TO_ALL = frozenset({"/healthz", "/readyz"})
 
 
 class RequestOutcome(NamedTuple):
-    """What became of a request's frames: how many were accepted (in Kafka, or in the spool), and what of the others."""
+    """What became of a request's frames: how many were accepted (in Kafka, or in the spool), and what of the others.
+
+    `warnings` tell what looks like a mistake in frames that were accepted; an answer without any does not name them.
+    """
 
     accepted: int
     refused: list[FrameNote]
     failed: list[FrameNote]
     faulty: list[FrameNote]
+    warnings: list[FrameNote]
 
     @property
     def status(self) -> int:
@@ -60,6 +64,8 @@ class RequestOutcome(NamedTuple):
     def as_answer(self) -> dict[str, Any]:
         """The body of the answer."""
         notes = {"refused": self.refused, "failed": self.failed, "faulty": self.faulty}
+        if self.warnings:
+            notes["warnings"] = self.warnings
         return {
             "accepted": self.accepted,
             **{name: [note.as_answer() for note in found] for name, found in notes.items()},
@@ -191,8 +197,11 @@ class GatewayApp:
                 (failed if note.reason == NOT_ACKNOWLEDGED else refused).append(note)
         self._count(admission.admitted, results, refused, failed)
         left_out = {note.place for note in (*refused, *failed)}
-        faulty = [note for note in admission.faulty if note.place not in left_out]
-        return RequestOutcome(len(admission.admitted) - sum(p is not None for p in results), refused, failed, faulty)
+        faulty, warnings = (
+            [note for note in notes if note.place not in left_out] for notes in (admission.faulty, admission.warnings)
+        )
+        accepted = len(admission.admitted) - sum(problem is not None for problem in results)
+        return RequestOutcome(accepted, refused, failed, faulty, warnings)
 
     def _count(
         self,

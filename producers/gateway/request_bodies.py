@@ -15,6 +15,7 @@ import msgspec
 
 from springback.producers.contract.codec import decode_frame
 from springback.producers.contract.columns import without_lone_surrogates
+from springback.producers.contract.suspicions import signs_of_frame
 from springback.producers.errors import UnreadableFrameError
 from springback.producers.gateway.errors import RequestRefusedError
 
@@ -37,6 +38,8 @@ RECORD_OVERHEAD = 128
 """What a record adds to its key and value at most: the head of a batch, and its own."""
 
 LONGEST_DETAIL = 300
+MOST_WARNINGS = 16
+"""Signs of mistakes that an answer tells of."""
 _GZIP = 31
 _MESSAGE_PACK_ARRAYS = frozenset([*range(0x90, 0xA0), 0xDC, 0xDD])
 
@@ -220,11 +223,14 @@ class Admission(NamedTuple):
         admitted: those that may go.
         refused: those that never will be taken, and why.
         faulty: of those that may go, the ones with parts that the worker will leave out: the first of each.
+        warnings: what looks like a mistake in those that may go: each kind of each subject once, with the first frame
+            that shows it; `MOST_WARNINGS` at most.
     """
 
     admitted: list[AdmittedFrame]
     refused: list[FrameNote]
     faulty: list[FrameNote]
+    warnings: list[FrameNote]
 
 
 def admit(frames: Iterable[bytes], largest_record: int) -> Admission:
@@ -234,7 +240,8 @@ def admit(frames: Iterable[bytes], largest_record: int) -> Admission:
         frames: the frames of a request, in order.
         largest_record: what the topic takes, bytes (`max.message.bytes`).
     """
-    admission = Admission([], [], [])
+    admission = Admission([], [], [], [])
+    warned: set[tuple[str, str]] = set()
     for place, data in enumerate(frames):
         if len(data) + RECORD_OVERHEAD > largest_record:  # too large whatever is in it
             admission.refused.append(_too_large(place, len(data) + RECORD_OVERHEAD, largest_record))
@@ -255,6 +262,11 @@ def admit(frames: Iterable[bytes], largest_record: int) -> Admission:
             detail = f"{len(frame.faults)} parts, the first: {first.part}[{first.index}]: {first.detail}"
             admission.faulty.append(FrameNote(place, first.reason, detail))
         admission.admitted.append(AdmittedFrame(place, key, data, frame.n_steps))
+        if len(warned) < MOST_WARNINGS:
+            for sign in signs_of_frame(data, frame):
+                if (sign.kind, sign.subject) not in warned and len(warned) < MOST_WARNINGS:
+                    warned.add((sign.kind, sign.subject))
+                    admission.warnings.append(FrameNote(place, sign.kind, sign.text))
     return admission
 
 

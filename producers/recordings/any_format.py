@@ -98,6 +98,9 @@ def read_recordings(
         for path in by_time(pieces, partial(_begins_s, mapping)):
             with ExitStack() as stack:
                 source = "<stdin>" if str(path) == "-" else str(path)
+                if not path.is_file() and not path.is_dir():
+                    given = _standard_input() if str(path) == "-" else stack.enter_context(path.open("rb"))
+                    path = _copy(given, stack)  # it is read twice: for its format, and for what it holds
                 kind, recording = _opened(path, source, mapping, report_unreadable, stack)
                 if recording is None:
                     yield from _native_frames(path, source, report_unreadable, stack)
@@ -240,8 +243,6 @@ def _opened(
         kind = folder_format(path)
         known = _checked(kind, source, mapping, _OTHER_FOLDER)
         return str(kind), OpenRecording(path, source, io.BytesIO(), known, report)
-    if not path.is_file():
-        path = _copy(_standard_input() if str(path) == "-" else stack.enter_context(path.open("rb")), stack)
     raw, stream = _stream(path, stack)
     start = _start(stream)
     kind = file_format(start)

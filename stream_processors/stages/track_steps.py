@@ -114,7 +114,7 @@ class TrackSteps:
                 frame = decode_frame(event.value)
             except UnreadableFrameError as error:
                 dead.append(dead_message(event, error.reason, str(error)))
-                self._new_suspicions["unreadable_frame"] += 1
+                self._new_suspicions["unreadable_part"] += 1
                 continue
             key = _key(frame.producer)
             if event.key != key:

@@ -28,7 +28,7 @@ WORKER_KINDS = tuple(
     for kind in KINDS
     if kind
     in {
-        "unreadable_frame",
+        "unreadable_part",
         "wrong_key",
         "rejected_part",
         *_KIND_OF_UNUSED.values(),

@@ -55,6 +55,7 @@ class EpisodeWatch:
         first_step, last_step: numbers of the first row and of the last.
         stride: the greatest number that divides all distances between steps; 0 before there are two.
         strides: how many distances there were.
+        missing: how many numbers between the first and the last were left out.
         first, last, lowest, highest: progress after its first step and its last, and its bounds.
         rise: the largest rise of progress from one step to the next.
         values: the first values of progress, at most three.
@@ -71,6 +72,7 @@ class EpisodeWatch:
     last_step: int = -1
     stride: int = 0
     strides: int = 0
+    missing: int = 0
     first: float = math.nan
     last: float = math.nan
     lowest: float = math.inf
@@ -91,6 +93,7 @@ class EpisodeWatch:
         ahead = np.diff(step) if self.last_step < 0 else np.diff(step, prepend=self.last_step)
         self.stride = math.gcd(self.stride, int(np.gcd.reduce(ahead))) if len(ahead) else self.stride
         self.strides += len(ahead)
+        self.missing += int(ahead.sum()) - len(ahead)
         time_s = np.where(table.clocked[rows], table.time_s[rows], np.nan)
         since_s = np.diff(time_s, prepend=self.last_time_s)
         back = since_s < -BACKWARDS_S

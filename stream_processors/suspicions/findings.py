@@ -3,7 +3,7 @@
 Memory is bounded: of each kind so many subjects are kept apart, and further ones count together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -15,6 +15,17 @@ MOST_SUBJECTS = 256
 MOST_TOLD = 5
 """Subjects of a kind that a report names."""
 OTHERS = "others"
+_FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    "no_references": (
+        "rejected_part", "episode_id_reused", "session_changing", "first_step_not_0", "no_ends", "one_episode_families"
+    ),
+    "few_references": (
+        "rejected_part", "episode_id_reused", "session_changing", "first_step_not_0", "no_ends", "one_episode_families"
+    ),
+    "step_gaps": ("rejected_part", "episode_id_reused", "session_changing", "steps_overtaken"),
+    "travel_unit": ("rejected_part", "counted_up"),
+}  # fmt: skip
+"""What may follow from other mistakes is not told besides one of them: who has mended it checks again."""
 
 
 class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,18 +110,24 @@ class Ledger:
 
     def suspicions(self) -> tuple[Suspicion, ...]:
         """One for each kind with enough evidence, in order of damage."""
-        found = []
-        for name, kind in KINDS.items():
-            enough = [noted for noted in self._noted.get(name, {}).values() if noted.count >= kind.least]
-            if enough:
-                enough.sort(key=lambda noted: -noted.count)  # stable: of equals the first met leads
-                found.append(_suspicion(name, enough))
-        return tuple(found)
+        enough = {
+            name: [noted for noted in self._noted.get(name, {}).values() if noted.count >= kind.least]
+            for name, kind in KINDS.items()
+        }
+        return tuple(
+            # The sort is stable: of equals the first met leads.
+            _suspicion(name, sorted(noted, key=lambda each: -each.count))
+            for name, noted in enough.items()
+            if noted and not any(enough[cause] for cause in _FOLLOWS.get(name, ()))
+        )
 
 
 def _suspicion(name: str, enough: Sequence[_Noted]) -> Suspicion:
     kind, first = KINDS[name], enough[0]
-    also = [f"{noted.sign.subject}: {noted.sign.arrived} ({noted.example})" for noted in enough[1 : 1 + MOST_TOLD]]
+    also = [
+        f"{noted.sign.subject}: {noted.sign.arrived}{f' ({noted.example})' if noted.example else ''}"
+        for noted in enough[1 : 1 + MOST_TOLD]
+    ]
     if len(enough) > 1 + MOST_TOLD:
         also.append(f"and {len(enough) - 1 - MOST_TOLD} more")
     return Suspicion(

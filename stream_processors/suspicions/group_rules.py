@@ -24,8 +24,8 @@ _MISSING_STEPS, _MISSING_SHARE = 20, 0.02
 _PATH_RATIO = 30.0
 _LOW = 0.2
 _MOST = 0.8
-DURATIONS = ("planning_s", "perception_s")
-"""Simulators fix them; that they are constant is only noted."""
+MAY_BE_FIXED = ("planning_s", "perception_s", "travel")
+"""Simulators fix what a step takes and covers; that it is constant is only noted."""
 _CONSTANTS = (*LOADS, "propositions", "judge_goal", "judge_rationality", "judge_efficiency")
 
 
@@ -84,8 +84,8 @@ class Group:
         """Takes in an episode that is over."""
         self.episodes += 1
         self.steps += watch.steps
-        self.missing += summary.missing_steps
-        self.gapped += summary.missing_steps > 0 and not watch.skips
+        self.missing += watch.missing
+        self.gapped += watch.missing > 0
         success = summary.outcome == "success"
         if watch.seen_whole:
             self.begun += 1
@@ -177,7 +177,7 @@ class Group:
                 constant = bounds.lowest == bounds.highest != 0.0 and bounds.rows >= CONSTANT_STEPS
                 if constant and name == "propositions" and self.progress.lowest == self.progress.highest:
                     continue  # it is progress that stands still
-                if constant and name not in DURATIONS:
+                if constant and name not in MAY_BE_FIXED:
                     arrived = f"{name} is {bounds.lowest:g} in all {bounds.rows} steps"
                     yield (
                         Sign("constant_column", f"column {name!r}, {self.name}", arrived, "a signal that varies"),

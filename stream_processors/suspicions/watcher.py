@@ -34,6 +34,7 @@ MOST_EPISODES = 4096
 MOST_GROUPS = 2048
 MOST_AGENTS = 10_000
 MOST_REJECTED = 100
+MOST_NOTES = 20
 _HALF_HOUR_S, _ZONE_TOLERANCE_S, _WIDEST_ZONE_S = 1800.0, 30.0, 14 * 3600.0
 _LEAD_S = 60.0
 _ONE_EPISODE_FAMILIES = 8
@@ -99,12 +100,16 @@ class SuspicionWatcher:
         self._family_episodes: Counter[str] = Counter()
         self._cycles: dict[tuple[str, str, bool], list[float]] = {}
         self._given: set[str] = set()
-        self._reference_notes: list[str] = []
+        self._notes: list[str] = []
         self._now_s, self._rows = EARLIEST_TIME_S, 0
 
     def unreadable(self, place: str, reason: str, detail: str) -> None:
         """Notes a message, or a part of a recording, that holds no step frame."""
-        self._ledger.note(Sign("unreadable_frame", f"a message ({reason})", detail[:300], "a step frame"), place)
+        self._ledger.note(Sign("unreadable_part", reason, detail[:300], "a step frame, or what a mapping reads"), place)
+
+    def note(self, text: str) -> None:
+        """Notes what is no mistake by itself, and good to know."""
+        self._notes.append(text[:300])
 
     def watch(self, messages: Sequence[Message]) -> None:
         """Takes in messages in the order in which they came; whatever their bytes are, nothing is raised."""
@@ -142,7 +147,7 @@ class SuspicionWatcher:
         self._note_groups()
         self._note_families()
         self._looked.agents, self._looked.families = len(self._agents), len(self._family_episodes)
-        notes = tuple([*self._constant_notes(), *self._reference_notes])
+        notes = (*self._notes[:MOST_NOTES], *self._constant_notes())
         return Findings(suspicions=self._ledger.suspicions(), looked_at=self._looked, notes=notes)
 
     def _decoded(self, message: Message) -> StepFrame | None:
@@ -354,7 +359,7 @@ class SuspicionWatcher:
                 arrived = f"{count} of its {ended} ended episodes are references that end in success"
                 self._ledger.note(Sign("few_references", subject, arrived, f"{needed} or more"), "")
             elif count < needed:
-                self._reference_notes.append(
+                self._notes.append(
                     f"{subject} has {count} references that end in success: with fewer than {needed} its windows are "
                     "provisional"
                 )

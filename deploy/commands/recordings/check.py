@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from springback.stream_processors.suspicions.watcher import SuspicionWatcher
 
 _BATCH = 512
-_NOT_OF_FRAMES = ("topic_not_read",)
-"""What a mapping leaves alone on purpose."""
+_NOTED = ("no_such_topic", "not_closed", "topic_not_read", "unknown")
+"""What a mapping leaves alone, or does not find, often on purpose."""
 
 _NOTHING = "there is no step frame in what was given"
 
@@ -103,7 +103,9 @@ def _read_files(watcher: "SuspicionWatcher", files: list[Path], mapping: str | N
     known = read_mapping_option(mapping, files)
 
     def left_out(part: "UnreadablePart") -> None:
-        if not part.note and part.reason not in _NOT_OF_FRAMES:
+        if part.note or part.reason in _NOTED:
+            watcher.note(str(part))
+        else:
             place = f"{part.source}:{part.line}" if part.line else part.source
             watcher.unreadable(place, part.reason, part.detail)
 

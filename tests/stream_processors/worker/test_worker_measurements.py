@@ -1,10 +1,11 @@
 """What a worker measures of itself: counted once, of what it holds, and absent while it is not known."""
 
 import asyncio
+import json
 
 import pytest
 
-from springback.producers.contract.codec import encode_msgpack
+from springback.producers.contract.codec import encode_json, encode_msgpack
 from springback.producers.contract.frame import StepFrame
 from springback.stream_processors.exact.stage import ExactStage
 from springback.stream_processors.exact.watches import StageCounts
@@ -17,6 +18,7 @@ from springback.stream_processors.service.health import Readiness
 from springback.stream_processors.stages.aggregate_families import AggregateFamilies
 from springback.stream_processors.stages.learn_baselines import LearnBaselines
 from springback.stream_processors.stages.track_steps import TrackSteps
+from springback.stream_processors.suspicions.batch_signs import WORKER_KINDS
 from springback.stream_processors.worker.agents import Stages
 from springback.stream_processors.worker.measurements import STEP_FATES, measure_worker
 from tests.stream_processors.fake_engine import FakeEngine
@@ -36,7 +38,9 @@ class Worker:
         tracker = TrackSteps(CONFIG, nothing)
         learner, families = LearnBaselines(CONFIG.baseline), AggregateFamilies(CONFIG.aggregate)
         quiet, clock = FakeEngine(), self.engine.clock
-        self.tracking = ExactStage(TRACK_STEPS, self.engine, self.engine, tracker, lambda _: 0, clock=clock)
+        self.tracking = ExactStage(
+            TRACK_STEPS, self.engine, self.engine, tracker, lambda _: 0, clock=clock, settled=tracker.settle
+        )
         self.stages = Stages(
             self.tracking,
             ExactStage("learn_baselines", quiet, quiet, learner, lambda _: 0, clock=clock),
@@ -83,7 +87,7 @@ def test_each_metric_is_measured_with_the_labels_that_it_has(worker: Worker) -> 
     )
     assert {one.metric for one in found} == set(metrics.WORKER_METRICS)
     assert all(len(one.labels) == len(one.metric.labels) for one in found)
-    assert {label for one in found for label in one.labels} == {*STAGES, *STEP_FATES}
+    assert {label for one in found for label in one.labels} == {*STAGES, *STEP_FATES, *WORKER_KINDS}
     measured = worker.measured()
     assert len(measured) == len(found)
     assert measured[metrics.WORKER_READY.name,] == 1
@@ -100,6 +104,26 @@ def test_frames_and_steps_are_counted_once(worker: Worker) -> None:
     assert worker.value(metrics.WORKER_MESSAGES, TRACK_STEPS) == 2
     assert worker.value(metrics.WORKER_STEPS) == 10
     assert worker.value(metrics.WORKER_COVERED_MESSAGES, TRACK_STEPS) == 2
+
+
+def test_a_mistake_is_counted_once_for_each_episode_that_shows_it(worker: Worker) -> None:
+    odd = json.loads(encode_json(frame("a")))
+    odd["steps"]["planing_s"] = [0.1] * 5
+    later = json.loads(encode_json(frame("a", first=5, ends=True)))
+    later["steps"]["planing_s"] = [0.1] * 5
+    for one in (odd, later, odd | {"episodes": [odd["episodes"][0] | {"episode": "another"}]}):
+        worker.engine.append(0, b"a", json.dumps(one).encode())
+    worker.engine.append(0, b"a", b"no frame")
+    worker.engine.append(0, b"b", json.dumps(odd).encode())
+    for _ in range(2):  # what is read again is counted once
+        worker.engine.read_next[0] = 0
+        asyncio.run(worker.tracking.process(worker.engine.read(0)))
+    assert worker.value(metrics.WORKER_SUSPICIONS, "unknown_column") == 2
+    assert worker.value(metrics.WORKER_SUSPICIONS, "unreadable_part") == 1
+    assert worker.value(metrics.WORKER_SUSPICIONS, "wrong_key") == 1
+    # The engine's own clock is far behind the frames'.
+    assert set(worker.stages.tracker.suspicions) == {"unknown_column", "unreadable_part", "wrong_key", "clock_ahead"}
+    assert worker.value(metrics.WORKER_SUSPICIONS, "clock_ahead") == 15
 
 
 def test_the_age_of_the_last_offset_outlives_the_partitions(worker: Worker) -> None:
