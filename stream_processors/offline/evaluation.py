@@ -25,12 +25,8 @@ from springback.producers.recordings.step_frames import ReportUnreadable, log_un
 from springback.stream_processors.baseline_file import read_baseline
 from springback.stream_processors.errors import StreamError
 from springback.stream_processors.intake.step_table import ArrivedFrame, RejectedRow, StepTable
-<<<<<<< HEAD
-from springback.stream_processors.intake.validation import EARLIEST_TIME_S, tabulate
-from springback.stream_processors.offline.flat_tables import EPISODES, FAMILIES, LEVELS, WINDOWS
-=======
 from springback.stream_processors.intake.validation import recorded_arrival_s, tabulate
->>>>>>> 3a38622 (What looks like a mistake of whoever sends is gathered: kinds, evidence, and a command that tells them)
+from springback.stream_processors.offline.flat_tables import EPISODES, FAMILIES, LEVELS, WINDOWS
 from springback.stream_processors.offline.tables import EvaluationJson, evaluation_json
 from springback.stream_processors.resilience.baseline.estimates import MaterialisedBaseline, materialise
 from springback.stream_processors.resilience.baseline.stage_baseline import (

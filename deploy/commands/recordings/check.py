@@ -44,7 +44,8 @@ def check(
             metavar="FILE",
             callback=lambda files: check_recordings(files or []),
             show_default=False,
-            help="Recordings of every kind that `evaluate` reads; - is standard input. None: look at the broker.",
+            help="Recordings of every kind that `evaluate` reads, or step frames as JSON; - is standard input. "
+            "None: look at the broker.",
         ),
     ] = None,
     mapping: MappingOption = None,
@@ -100,7 +101,11 @@ def _read_files(watcher: "SuspicionWatcher", files: list[Path], mapping: str | N
     from springback.producers.recordings.any_format import read_recordings
     from springback.stream_processors.suspicions.watcher import Message
 
-    known = read_mapping_option(mapping, files)
+    recordings = [file for file in files if not _is_document(file)]
+    known = read_mapping_option(mapping, recordings)
+    for file in files:
+        if file not in recordings:
+            watcher.watch([Message(data, f"{file} [{place}]") for place, data in enumerate(_frames_of_document(file))])
 
     def left_out(part: "UnreadablePart") -> None:
         if part.note or part.reason in _NOTED:
@@ -110,9 +115,32 @@ def _read_files(watcher: "SuspicionWatcher", files: list[Path], mapping: str | N
             watcher.unreadable(place, part.reason, part.detail)
 
     with reading_progress(known is not None) as progress:
-        frames = read_recordings(files, known, left_out, progress)
+        frames = read_recordings(recordings, known, left_out, progress)
         while batch := list(islice(frames, _BATCH)):
             watcher.watch([Message(each.data, f"{each.source}:{each.line}", frame=each.frame) for each in batch])
+
+
+def _is_document(file: Path) -> bool:
+    """Whether a file is JSON that is laid out over many lines, or an array: frames as they are written by hand."""
+    from springback.producers.contract.codec import MAX_FRAME_BYTES
+
+    if not file.is_file() or file.stat().st_size > MAX_FRAME_BYTES:
+        return False
+    with file.open("rb") as stream:
+        start = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return start[:1] == b"[" or start.partition(b"\n")[0].strip() == b"{"
+
+
+def _frames_of_document(file: Path) -> list[bytes]:
+    import msgspec
+
+    data = file.read_bytes()
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"[":
+        return [data]
+    try:
+        return [bytes(frame) for frame in msgspec.json.decode(data, type=list[msgspec.Raw])]
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return [data]  # what is wrong with it is told when it is decoded
 
 
 def _read_topic(watcher: "SuspicionWatcher", settings: "WorkerSettings", seconds: float, *, quiet: bool) -> None:

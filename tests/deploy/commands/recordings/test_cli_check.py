@@ -83,6 +83,23 @@ def test_bad_input_ends_with_code_2(arguments: list[str], told: str, tmp_path: P
     assert told in capsys.readouterr().err
 
 
+def test_frames_that_are_written_by_hand_are_read_over_many_lines_and_as_an_array(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    docs = good()
+    misspelt_column(docs)
+    one, array = tmp_path / "frame.json", tmp_path / "frames.json"
+    one.write_text(json.dumps(docs[0], indent=2))
+    array.write_text(json.dumps(docs))
+    assert cli.main(["check", str(one)]) == 1
+    assert f"example   {one} [0]" in (said := capsys.readouterr().out)
+    assert "in 1 frame with 32 steps of 1 episode " in said
+    assert cli.main(["check", str(array)]) == 1
+    assert f"unknown_column, {len(docs)} times" in capsys.readouterr().out
+    array.write_text(json.dumps(docs)[:-5])
+    assert cli.main(["check", str(array)]) == 2
+
+
 def test_standard_input_is_read_too(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     with written(tmp_path / "good.jsonl", good()).open() as stream:
         monkeypatch.setattr(sys, "stdin", stream)
