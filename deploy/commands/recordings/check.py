@@ -61,7 +61,7 @@ def check(
     """Say what looks like a mistake in steps that are to be sent (FILE…), or that are being sent (--broker).
 
     A worker takes in much that was not meant so: a misspelt column is ignored, a time in milliseconds is replaced, a
-    session that is used again makes steps into copies. This looks for some 35 kinds of such mistakes and prints, the
+    session that is used again makes steps into copies. This looks for 34 kinds of such mistakes and prints, the
     most damaging first, what arrived, what was expected, what goes wrong and what to do, with an example. It speaks
     only on so much evidence as its kind of mistake needs; a few frames may be too few to tell.
 

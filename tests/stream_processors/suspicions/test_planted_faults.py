@@ -167,3 +167,10 @@ def test_many_agents_that_show_the_same_are_told_once_with_the_first_of_them() -
         doc["steps"]["progress"][0] = 7.0
     (suspicion,) = found_in(docs).suspicions
     assert (suspicion.kind, suspicion.count, suspicion.example) == ("rejected_part", len(docs), "good.jsonl:1")
+
+
+def test_the_readme_lists_every_kind_with_its_evidence_and_its_damage() -> None:
+    text = (ROOT / "stream_processors" / "README.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    told = [f"| `{kind.name}` | {kind.evidence} | {kind.damage} |" for kind in KINDS.values()]
+    assert [row for row in rows if row.split("`")[1] in KINDS] == told

@@ -77,7 +77,7 @@ def test_json_has_the_same(tmp_path: Path, capsys: Capture) -> None:
 )
 def test_bad_input_ends_with_code_2(arguments: list[str], told: str, tmp_path: Path, capsys: Capture) -> None:
     text = written(tmp_path / "text.jsonl", [], "hello\nthere\n")
-    broken = written(tmp_path / "broken.jsonl", [], '{"schema_version": 1}\n')
+    broken = written(tmp_path / "broken.json", [], '{\n"schema_version": 1\n}\n')
     files = {"TEXT": str(text), "BROKEN": str(broken)}
     assert cli.main(["check", *(files.get(given, given) for given in arguments)]) == 2
     assert told in capsys.readouterr().err
