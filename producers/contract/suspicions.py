@@ -244,13 +244,12 @@ class Sign(NamedTuple):
         return f"{self.subject}: {self.arrived}; expected {self.expected}; {kind.damage}. {kind.advice}"
 
 
-def signs_of_frame(data: bytes, frame: StepFrame, *, timed: bool = True) -> list[Sign]:
+def signs_of_frame(data: bytes, frame: StepFrame) -> list[Sign]:
     """What one message shows by itself; nothing is raised, whatever the bytes are.
 
     Args:
         data: the message.
         frame: what was decoded of it.
-        timed: whether its times are to be looked at; who knows the broker's time can tell more of them.
 
     >>> from springback.producers.contract.codec import decode_frame
     >>> frame = b'{"schema_version":1,"producer":"r7","session":"a","episodes":[{"agent":"r7","episode":"1",'
@@ -258,8 +257,7 @@ def signs_of_frame(data: bytes, frame: StepFrame, *, timed: bool = True) -> list
     >>> [(sign.kind, sign.subject, sign.expected) for sign in signs_of_frame(frame, decode_frame(frame))]
     [('unknown_column', "column 'planing_s'", 'planning_s')]
     """
-    times = _times_of(frame) if timed else []
-    return [*unknown_names(data), *contradictions(frame), *times, *_units_of(frame)]
+    return [*unknown_names(data), *contradictions(frame.episodes), *_times_of(frame), *units_of_frame(frame)]
 
 
 def unknown_names(data: bytes) -> list[Sign]:
@@ -308,10 +306,10 @@ def _expected(name: str, known: tuple[str, ...]) -> str:
     return nearest[0] if nearest else "one of its names (none is like it)"
 
 
-def contradictions(frame: StepFrame) -> list[Sign]:
-    """What the headers of a frame say that cannot both be so."""
+def contradictions(headers: Iterable[EpisodeHeader]) -> list[Sign]:
+    """What headers say that cannot both be so."""
     found = []
-    for header in frame.episodes:
+    for header in headers:
         if not header.reference:
             continue
         said = [f"stress {header.stress:g}"] if header.stress else []
@@ -397,8 +395,8 @@ def _times_of(frame: StepFrame) -> list[Sign]:
     return [] if found is None else [Sign(found[0], "time_s", found[1], "seconds since 1970, UTC")]
 
 
-def _units_of(frame: StepFrame) -> list[Sign]:
-    """The units of the first episode of the frame, where it has enough steps."""
+def units_of_frame(frame: StepFrame) -> list[Sign]:
+    """The units of the first episode of a frame that cannot be right, where it has enough steps there."""
     episode = frame.steps.get("episode")
     time_s = frame.steps.get("time_s")
     if episode is None or len(episode) < UNIT_STEPS or isinstance(episode, TextColumn):

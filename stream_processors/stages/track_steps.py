@@ -35,7 +35,7 @@ from springback.stream_processors.stages.dead_letters import (
     dead_row,
     refused_message,
 )
-from springback.stream_processors.suspicions.batch_signs import suspicious
+from springback.stream_processors.suspicions.batch_signs import SuspicionCounts
 from springback.stream_processors.topics import CONTRIBUTIONS, STATUS, SUMMARIES, WINDOWS
 
 
@@ -51,7 +51,7 @@ class TrackSteps:
         steps: valid rows taken in since the worker began; those of a batch that comes again count again.
         sheddings: times that a bucket was made smaller.
         told_losses: steps that producers say they have lost, in frames whose state is written; each counts once.
-        suspicions: signs of mistakes of whoever sends, by kind, in frames whose state is written.
+        suspicions: counts the signs of mistakes of whoever sends.
         fates: what became of the rows of frames whose state is written: taken, rejected, or the reason why unused.
     """
 
@@ -70,8 +70,7 @@ class TrackSteps:
         self.sheddings = 0
         self.fates: Counter[str] = Counter()
         self._new_fates: Counter[str] = Counter()
-        self.suspicions: Counter[str] = Counter()
-        self._new_suspicions: Counter[str] = Counter()
+        self.suspicions = SuspicionCounts()
         self.told_losses = self._new_told_losses = 0
 
     def blank(self) -> TrackerState:
@@ -114,13 +113,13 @@ class TrackSteps:
                 frame = decode_frame(event.value)
             except UnreadableFrameError as error:
                 dead.append(dead_message(event, error.reason, str(error)))
-                self._new_suspicions["unreadable_part"] += 1
+                self.suspicions.note("unreadable_part")
                 continue
             key = _key(frame.producer)
             if event.key != key:
                 # Frames of one producer that lie on several partitions would be pieces of episodes to each of them.
                 dead.append(dead_message(event, WRONG_KEY, _wrong_key(event.key, key)))
-                self._new_suspicions["wrong_key"] += 1
+                self.suspicions.note("wrong_key")
                 continue
             if frame.lost_steps:
                 self._new_told_losses += state.note_losses(frame.producer, frame.session, frame.lost_steps)
@@ -131,7 +130,7 @@ class TrackSteps:
         found = self._tracker.track(table, buckets, baseline)
         self.steps += len(table.step)
         self._count(table, found.unused)
-        self._new_suspicions.update(suspicious(table, found, [event.value for event in sources]))
+        self.suspicions.follow(table, found, [event.value for event in sources])
         dead += _rejected_messages(sources, table)
         dead += _unused_messages(sources, found.unused)
         return [*_messages(found), *dead]
@@ -141,9 +140,8 @@ class TrackSteps:
         if written:
             self.fates.update(self._new_fates)
             self.told_losses += self._new_told_losses
-            self.suspicions.update(self._new_suspicions)
         self._new_fates.clear()
-        self._new_suspicions.clear()
+        self.suspicions.settle(written)
         self._new_told_losses = 0
 
     def _count(self, table: StepTable, unused: Sequence[UnusedSteps]) -> None:

@@ -5,13 +5,21 @@ All of it comes of what the tracker has found out already, so that a batch witho
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from springback.producers.contract.fault_words import shown
 from springback.producers.contract.frame import TextColumn
-from springback.producers.contract.suspicions import KINDS, Sign, signs_of_frame, wrong_time
+from springback.producers.contract.suspicions import (
+    KINDS,
+    Sign,
+    contradictions,
+    units_of_frame,
+    unknown_names,
+    wrong_time,
+)
 from springback.stream_processors.intake.step_table import StepTable
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary, UnusedReason
 from springback.stream_processors.resilience.tracking.batch import UnusedSteps
@@ -41,6 +49,8 @@ WORKER_KINDS = tuple(
 STILL_STEPS = 10
 """Fewer steps without progress say nothing (ours)."""
 _MOST_TEXT = 64
+MOST_SESSIONS = 4096
+"""Of so many sessions a worker remembers that it has looked at a frame of theirs."""
 
 
 class FrameSign(NamedTuple):
@@ -77,43 +87,61 @@ def signs_of_batch(table: StepTable, found: TrackerOutputs) -> Iterator[FrameSig
             yield FrameSign(steps.frame, _unused(kind, steps), steps.steps)
 
 
-def suspicious(table: StepTable, found: TrackerOutputs, data: Sequence[bytes]) -> Counter[str]:
-    """How many signs of each kind a batch shows, for a worker that counts them.
+@dataclass
+class SuspicionCounts:
+    """How many signs of each kind a worker has met, in frames whose state is written.
 
-    What one message shows by itself is looked for in the frame that an episode begins in, and nowhere else: to read
-    the bytes of every frame a second time would cost too much, and a producer that is set up wrongly is so from the
-    start. So each episode counts once at most for each of these kinds.
+    What one message shows by itself is looked for in the first frame of each family that a session begins an episode
+    of, and nowhere else: to read the bytes of every frame a second time would cost too much, and a producer that is
+    set up wrongly is so from the start.
 
-    Args:
-        table: the batch's rows, checked.
-        found: what the tracker made of them.
-        data: the message of each of the table's frames.
+    Attributes:
+        counts: by kind.
     """
-    counts = Counter[str]()
-    for each in signs_of_batch(table, found):
-        counts[each.sign.kind] += each.times
-    for frame in _first_frames(table, found):
-        counts.update({sign.kind for sign in signs_of_frame(data[frame], table.frames[frame].frame, timed=False)})
-    for summary in found.summaries:
-        counts.update({sign.kind for sign in signs_of_episode(summary)})
-    return counts
 
+    counts: Counter[str] = field(default_factory=Counter)
+    _new: Counter[str] = field(default_factory=Counter)
+    _looked_at: dict[tuple[str, str, str], None] = field(default_factory=dict)
+    _newly_looked_at: dict[tuple[str, str, str], None] = field(default_factory=dict)
 
-def _first_frames(table: StepTable, found: TrackerOutputs) -> Iterator[int]:
-    """The frames that episodes begin in."""
-    begun = {begun.key for begun in found.begun if not begun.revision}
-    if not begun:
-        return
-    told = -1
-    for entry in table.episodes:
-        if not begun:
-            return
-        key = EpisodeKey(entry.header.agent, table.frames[entry.frame].frame.session, entry.header.episode)
-        if key in begun:
+    def note(self, kind: str) -> None:
+        """Notes a sign of a message that holds no frame that can be used."""
+        self._new[kind] += 1
+
+    def follow(self, table: StepTable, found: TrackerOutputs, data: Sequence[bytes]) -> None:
+        """Notes what a batch shows.
+
+        Args:
+            table: the batch's rows, checked.
+            found: what the tracker made of them.
+            data: the message of each of the table's frames.
+        """
+        for each in signs_of_batch(table, found):
+            self._new[each.sign.kind] += each.times
+        begun = {begun.key for begun in found.begun if not begun.revision}
+        for entry in table.episodes if begun else ():
+            frame, header = table.frames[entry.frame].frame, entry.header
+            key = EpisodeKey(header.agent, frame.session, header.episode)
+            if key not in begun:
+                continue
             begun.remove(key)
-            if entry.frame != told:
-                told = entry.frame
-                yield told
+            self._new.update(sign.kind for sign in contradictions((header,)))
+            looked = frame.producer, frame.session, header.family
+            if looked not in self._looked_at and looked not in self._newly_looked_at:
+                self._newly_looked_at[looked] = None
+                self._new.update({sign.kind for sign in (*unknown_names(data[entry.frame]), *units_of_frame(frame))})
+        for summary in found.summaries:
+            self._new.update({sign.kind for sign in signs_of_episode(summary)})
+
+    def settle(self, written: bool) -> None:
+        """Notes that what came since the last call is in a written state, or that it will come again."""
+        if written:
+            self.counts.update(self._new)
+            self._looked_at |= self._newly_looked_at
+            for oldest in list(self._looked_at)[: max(len(self._looked_at) - MOST_SESSIONS, 0)]:
+                del self._looked_at[oldest]
+        self._new.clear()
+        self._newly_looked_at.clear()
 
 
 def signs_of_episode(summary: EpisodeSummary) -> list[Sign]:

@@ -120,7 +120,7 @@ class SuspicionWatcher:
             frame = self._decoded(message)
             if frame is None:
                 continue
-            for sign in [*unknown_names(message.data), *contradictions(frame)]:
+            for sign in [*unknown_names(message.data), *contradictions(frame.episodes)]:
                 self._ledger.note(sign, message.place)
             self._now_s = recorded_arrival_s(frame, self._now_s) if message.time_s is None else message.time_s
             arrived.append(ArrivedFrame(frame, self._now_s))

@@ -33,7 +33,7 @@ def measure_worker(
     for fate in STEP_FATES:
         yield Measurement(metrics.WORKER_STEP_FATES, stages.tracker.fates[fate], (fate,))
     for kind in WORKER_KINDS:
-        yield Measurement(metrics.WORKER_SUSPICIONS, stages.tracker.suspicions[kind], (kind,))
+        yield Measurement(metrics.WORKER_SUSPICIONS, stages.tracker.suspicions.counts[kind], (kind,))
     yield Measurement(metrics.WORKER_TOLD_LOSSES, stages.tracker.told_losses)
     yield Measurement(metrics.WORKER_SHEDDINGS, stages.tracker.sheddings)
     for stage in stages.all():
