@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from springback.producers.contract.codec import decode_frame, encode_msgpack
-from springback.producers.contract.frame import EpisodeHeader, StepFrame
+from springback.producers.contract.frame import EpisodeHeader, StepColumn, StepFrame
 from springback.producers.contract.suspicions import signs_of_frame
 from springback.producers.gateway.app import RequestOutcome
 from springback.producers.gateway.request_bodies import MOST_WARNINGS, admit
@@ -65,7 +65,7 @@ def test_a_mistake_of_a_frame_is_a_warning_with_its_place(odd: dict[str, Any], k
 
 def test_a_frame_of_message_pack_shows_the_same() -> None:
     header = EpisodeHeader(agent="r7", episode="1", family="inspection", reference=True, stress=0.5)
-    columns = {name: np.array(values) for name, values in document()["steps"].items()}
+    columns: dict[str, StepColumn] = {name: np.array(values) for name, values in document()["steps"].items()}
     data = encode_msgpack(StepFrame(producer="r7", session="s", episodes=(header,), steps=columns))
     assert [sign.kind for sign in signs_of_frame(data, decode_frame(data))] == ["stressed_reference"]
 
@@ -77,7 +77,7 @@ def test_fewer_steps_than_a_unit_can_be_told_by_say_nothing() -> None:
 
 
 def test_an_answer_tells_of_so_many_and_has_no_such_list_without_any() -> None:
-    many = [document(**{f"own_{number}": [0.0] * ROWS}) for number in range(2 * MOST_WARNINGS)]
+    many = [document(None, **{f"own_{number}": [0.0] * ROWS}) for number in range(2 * MOST_WARNINGS)]
     admission = admit([json.dumps(each).encode() for each in many], 1_000_000)
     answer = RequestOutcome(len(many), [], [], [], admission.warnings).as_answer()
     assert len(answer["warnings"]) == MOST_WARNINGS

@@ -19,7 +19,7 @@ from springback.stream_processors.suspicions.findings import MOST_SUBJECTS, MOST
 from springback.stream_processors.suspicions.watcher import Message, SuspicionWatcher
 from tests.examples import examples
 
-JSON_VALUES = st.recursive(
+JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=8,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaProducer
-from kafka.admin import KafkaAdminClient
+from kafka import KafkaProducer  # type: ignore[import-untyped]
+from kafka.admin import KafkaAdminClient  # type: ignore[import-untyped]
 
 from springback.deploy import cli
 from springback.producers.recordings import habitat_twins
