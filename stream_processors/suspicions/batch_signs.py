@@ -119,7 +119,7 @@ class SuspicionCounts:
         for each in signs_of_batch(table, found):
             self._new[each.sign.kind] += each.times
         begun = {begun.key for begun in found.begun if not begun.revision}
-        for entry in table.episodes if begun else ():
+        for entry in table.episodes if begun else []:
             frame, header = table.frames[entry.frame].frame, entry.header
             key = EpisodeKey(header.agent, frame.session, header.episode)
             if key not in begun:
