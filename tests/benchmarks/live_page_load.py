@@ -176,7 +176,12 @@ async def following(address: str, path: str, updates: Counter[str]) -> AsyncIter
         updates[event] += 1
         updates["characters"] += len(str(data))
 
-    await client.connect(f"{address}?{query}", socketio_path="/_nicegui_ws/socket.io", transports=["websocket"])
+    await client.connect(
+        f"{address}?{query}",
+        socketio_path="/_nicegui_ws/socket.io",
+        transports=["websocket"],
+        wait_timeout=_DEADLINE_S,  # by itself a second, which a busy machine takes
+    )
     try:
         yield
     finally:
