@@ -67,7 +67,8 @@ def find_episode(view: FleetView, agent: str, episode: str) -> KnownEpisode | No
     status = next((each for each in statuses if each.key.mark() == mark), None)
     ends = [*(memory.episodes if memory is not None else ()), *view.episodes()]
     summary = next((each for each in ends if each.key.mark() == mark), None) if status is None else None
-    windows = [*view.windows(), *(memory.windows.values() if memory is not None else ())]
+    # Of those of the fleet the recent ones have their evidence, and of the agent's none.
+    windows = [*(memory.windows.values() if memory is not None else ()), *view.windows()]
     own = {window.number: window for window in windows if window.key.mark() == mark}
     found = status or summary or next(iter(own.values()), None)
     if found is None or agent_token(found.key.agent) != agent:

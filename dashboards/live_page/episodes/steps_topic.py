@@ -181,8 +181,9 @@ class _Reading:
                 return
 
     async def _read(self, own: TopicPartition, key: bytes, start: int, stop: int, frames: list[PlacedFrame]) -> None:
+        known = {frame.offset for frame in self._found.frames}
         async for record in self._records({own: start}, {own: stop}):
-            if record.key != key or record.value is None:
+            if record.key != key or record.value is None or record.offset in known:
                 continue
             try:
                 part = only_episode(decode_frame(record.value), self._wanted.key)
@@ -218,30 +219,29 @@ class _Reading:
                 found.told.append(f"What its first steps were scored by is no longer in the topic {name}.")
 
     async def _records(self, begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> Any:
-        """The records of partitions between these offsets, within the bounds."""
-        left = {place: ends[place] for place, begin in begins.items() if begin < ends[place]}
-        if not left:
+        """The records of partitions from these offsets on, to these or a little beyond, within the bounds.
+
+        Tansu says of some logs that they end one message early: so whatever one more poll brings is taken too.
+        """
+        if not begins:
             return
-        self._consumer.assign(list(left))
-        for place in left:
-            self._consumer.seek(place, begins[place])
-        while left:
+        self._consumer.assign(list(begins))
+        for place, begin in begins.items():
+            self._consumer.seek(place, begin)
+        last = False
+        while not last:
             if asyncio.get_running_loop().time() > self._deadline_s or self._messages > self._bounds.messages:
                 raise _OutOfBoundsError
+            last = all([await self._consumer.position(place) >= ends[place] for place in begins])
             batches = await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=_RECORDS_AT_ONCE)
-            for place, batch in batches.items():
+            for batch in batches.values():
                 for record in batch:
-                    if place in left and record.offset < left[place]:
-                        self._messages += 1
-                        self._bytes += len(record.value or b"")
-                        yield record
+                    self._messages += 1
+                    self._bytes += len(record.value or b"")
+                    yield record
             if self._bytes > self._bounds.bytes:
                 raise _OutOfBoundsError
             self._progress(self._messages)
-            for place in list(left):
-                if await self._consumer.position(place) >= left[place]:
-                    del left[place]
-                    self._consumer.pause(place)
 
     async def _partitions(self, name: str) -> list[int]:
         # Asked for by name, a broker may make the topic; asked for all, it cannot.

@@ -134,7 +134,8 @@ class EpisodePage:
             self._show_charts(known, read)
         self._charts.set_visibility(read.trace is not None and bool(read.trace.steps))
         traced = {} if read.trace is None else read.trace.windows
-        self._show_windows({**traced, **known.windows})
+        with_steps = {number: window for number, window in known.windows.items() if window.evidence is not None}
+        self._show_windows({**known.windows, **traced, **with_steps})
 
     def _show_stats(self, known: KnownEpisode) -> None:
         key, traits, summary, status = known.key, known.traits, known.summary, known.status
