@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from springback.dashboards.live_page.charts import (
     FONT,
     INK,
+    LINE,
     MUTED,
     Options,
     base_options,
@@ -25,7 +26,7 @@ from springback.stream_processors.resilience.tracking.step_trace import TracedSt
 
 _CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
 _SUMS = (("effort", "var(--sb-rebound)", "solid"), ("delay", "var(--sb-stalled)", "dashed"))
-_BANDS = ("var(--sb-window)", "var(--sb-untested)")
+_BANDS = ("var(--sb-untested)", LINE)
 _MOST_POINTS = 4000
 """Of a longer episode every n-th step is drawn, and those with the largest g of each stretch."""
 _NAMED_SHARE = 0.08
@@ -123,7 +124,9 @@ def detector_chart(steps: Sequence[TracedStep], windows: Sequence[WindowReading]
         series.append(line_series(name, colour, _points(steps, of(name)), style))
         bound = line_series(f"{name} bound", colour, _points(steps, of(f"{name}_bound")), "dotted", 1.25)
         series.append(bound)
-    return _over_steps(steps, windows, series, value_axis(min=0))
+    options = _over_steps(steps, windows, series, value_axis(min=0))
+    options["legend"] = options["legend"] | {"data": [name for name, _, _ in _SUMS]}  # all four have no room on a phone
+    return options
 
 
 def _points(steps: Sequence[TracedStep], value: Callable[[TracedStep], float | None]) -> list[Any]:

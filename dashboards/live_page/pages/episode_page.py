@@ -99,7 +99,7 @@ class EpisodePage:
                     self._stats = {name: stat(name, word) for name, word in _STATS.items()}
                     self._ended = stat_at("Ended")
                 self._told = ui.label().classes("sb-note").props('role="status"')
-                self._download = ui.link("Its steps as a recording", "").classes("sb-back")
+                self._download = ui.link("Its steps as a recording", "").classes("sb-link")
                 ui.label("`springback evaluate` reads it, by a baseline of `springback baseline export`.").classes(
                     "sb-note"
                 )
@@ -111,7 +111,7 @@ class EpisodePage:
                     self._modes = LiveChart("modes over the steps", "sb-chart sb-chart--band")
                 with _card("Distance from the baseline, g by channel", "The scale is that of the logarithm of 1 + g."):
                     self._channels = LiveChart("g by channel over the steps", "sb-chart sb-chart--tall")
-                note = "A sum that passes its bound raises the alarm. While a window is open both stand still."
+                note = "A sum that passes its bound (dotted) raises the alarm. While a window is open both stand still."
                 with _card("What the detectors have added up", note):
                     self._sums = LiveChart("sums of both detectors over the steps")
             with _card("Its rebound windows", "With the steps around each, as they were scored when it happened."):
