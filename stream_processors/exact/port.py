@@ -95,8 +95,8 @@ class StagePort(Protocol):
             TransientBrokerError: the broker did not say.
         """
 
-    async def holds(self, partition: int, offset: int) -> bool:
-        """Whether the broker has a message at this very offset.
+    async def holds(self, partition: int, offset: int) -> bool | None:
+        """Whether the broker has a message at this very offset; None where it brings nothing, be it that it is busy.
 
         Raises:
             TransientBrokerError: the broker did not say.

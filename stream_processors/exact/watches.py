@@ -27,6 +27,8 @@ from springback.stream_processors.exact.port import StagePort
 RESEEK_S = 2.0
 """Wait before a partition with a hole is sent back once more."""
 _TIMES = 3
+_SILENCES = 20
+"""Each takes a second of waiting for the broker."""
 """Looks in a row that must find the state ahead before the broker is asked for the last message."""
 _log = logging.getLogger(__name__)
 
@@ -211,8 +213,9 @@ class HoleWatch:
 class AheadWatch:
     """Looks at each partition of a stage again and again: a new leader may show an end that is a moment old.
 
-    The end alone proves nothing either: Tansu 0.6 now and then gives one that is a message short, and keeps to it. What
-    decides is whether the broker still has the last message that was read.
+    The end alone proves nothing either: Tansu 0.6 now and then gives one that is short of messages, and keeps to it.
+    What decides is whether the broker still has the last message that was read. One that brings nothing may be busy, or
+    have nothing there: that is asked again and again before it is taken for a no.
 
     Args:
         stage: its name, for the error.
@@ -223,11 +226,13 @@ class AheadWatch:
         self._stage = stage
         self._port = port
         self._seen: dict[int, int] = {}
+        self._silences: dict[int, int] = {}
         self._confirmed: dict[int, int] = {}
 
     def forget(self) -> None:
         """Forgets every partition."""
         self._seen.clear()
+        self._silences.clear()
         self._confirmed.clear()
 
     async def check(self, partition: int, wanted: int, end: int) -> bool:
@@ -238,6 +243,7 @@ class AheadWatch:
         """
         if wanted <= end or self._confirmed.get(partition) == wanted:
             self._seen.pop(partition, None)
+            self._silences.pop(partition, None)
             return False
         self._seen[partition] = self._seen.get(partition, 0) + 1
         if self._seen[partition] < _TIMES:
@@ -247,6 +253,11 @@ class AheadWatch:
         except TransientBrokerError as error:
             _log.warning("end_unconfirmed stage=%s partition=%d error=%s", self._stage, partition, error)
             return True
+        if there is None:
+            self._silences[partition] = self._silences.get(partition, 0) + 1
+            if self._silences[partition] < _SILENCES:
+                _log.warning("end_unconfirmed stage=%s partition=%d error=silence", self._stage, partition)
+                return True
         if not there:
             message = (
                 f"Stage {self._stage}: the state wants offset {wanted} of partition {partition}, whose end is {end}. "

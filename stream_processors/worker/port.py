@@ -150,13 +150,14 @@ class FaustPort:
         found, position = await self._look(partition, offset)
         return position if found is None else found
 
-    async def holds(self, partition: int, offset: int) -> bool:
-        """Whether the broker has a message at this very offset.
+    async def holds(self, partition: int, offset: int) -> bool | None:
+        """Whether the broker has a message at this very offset; None where it brings nothing within a second.
 
         Raises:
             TransientBrokerError: the broker did not say.
         """
-        return (await self._look(partition, offset))[0] == offset
+        found, position = await self._look(partition, offset)
+        return None if found is None and position == offset else found == offset
 
     async def _look(self, partition: int, offset: int) -> tuple[int | None, int]:
         """The offset of the first message that reading from `offset` on brings, if any, and where reading is then.

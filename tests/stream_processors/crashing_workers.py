@@ -109,7 +109,7 @@ class Worker:
     async def first_offset(self, partition: int, offset: int) -> int:
         return offset
 
-    async def holds(self, partition: int, offset: int) -> bool:
+    async def holds(self, partition: int, offset: int) -> bool | None:
         return True
 
     async def send(self, outputs: Sequence[Output]) -> None:

@@ -28,6 +28,7 @@ class FakeEngine:
         self.fail_sends = 0
         self.fail_ends = False
         self.ends_short_by = 0
+        self.silences = 0
         self.now = 100.0
         self.on_send: Callable[[], object] = lambda: None
 
@@ -75,7 +76,10 @@ class FakeEngine:
         there = [event.offset for event in self.log[partition][offset:] if event is not None]
         return there[0] if there else len(self.log[partition])
 
-    async def holds(self, partition: int, offset: int) -> bool:
+    async def holds(self, partition: int, offset: int) -> bool | None:
+        if self.silences:
+            self.silences -= 1
+            return None
         return any(event is not None and event.offset == offset for event in self.log[partition])
 
     async def send(self, outputs: Sequence[Output]) -> None:

@@ -56,6 +56,26 @@ def test_an_end_that_the_broker_gives_short_stops_nothing(engine: FakeEngine) ->
     assert engine.seeks == []
 
 
+def test_a_broker_that_is_too_busy_to_bring_the_last_message_is_asked_again(engine: FakeEngine) -> None:
+    stage = stage_on(engine)
+    for _ in range(3):
+        engine.append(0, b"k", b"x")
+    run(stage, engine.read(0))
+    engine.ends_short_by, engine.silences = 2, 15
+    ticks(engine, stage, 40)
+    assert values(engine, "idle") == [b""]
+    assert (engine.silences, engine.seeks) == (0, [])
+
+
+def test_a_log_that_has_lost_its_last_message_for_good_is_an_error(engine: FakeEngine) -> None:
+    engine.append(0, b"k", b"x")
+    stage = stage_on(engine)
+    run(stage, engine.read(0))
+    engine.ends_short_by, engine.silences = 1, 1_000_000  # Kafka waits at the end of a log, and says nothing
+    with pytest.raises(StateAheadError, match="partition 0"):
+        ticks(engine, stage, 30)
+
+
 def test_a_topic_that_was_made_anew_is_an_error(engine: FakeEngine) -> None:
     engine.append(0, b"k", b"x")
     stage = stage_on(engine)
