@@ -19,8 +19,10 @@ from springback.stream_processors.offline.episode_trace import EpisodeTrace, tra
 from springback.stream_processors.resilience.readings import EpisodeKey
 from springback.stream_processors.settings import WorkerSettings
 
-MOST_KEPT = 4
-"""Episodes that are kept, each of up to 20,000 steps and some 25 MB then; of a few hundred steps it is half a MB."""
+MOST_KEPT = 100
+"""Episodes that are kept."""
+MOST_STEPS_KEPT = 80_000
+"""Their steps in all, some 1.3 kB each: 100 MB. An episode has up to 20,000."""
 AGAIN_AFTER_S = 15.0
 """An episode that is open, or could not be read, is read again after so long, if somebody looks at it."""
 _log = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ class ReadEpisode:
         version: rises with every reading that has ended.
         reading: whether it is being read, or waits for that.
         messages: how many messages the reading has looked at.
+        kept: how many steps are held.
     """
 
     steps: EpisodeSteps = field(default_factory=EpisodeSteps)
@@ -45,6 +48,7 @@ class ReadEpisode:
     version: int = 0
     reading: bool = False
     messages: int = 0
+    kept: int = 0
     read_s: float = float("-inf")
 
     def recording(self) -> bytes:
@@ -70,13 +74,26 @@ class EpisodeReader:
         """What is known of an episode just now; it is read where that is due, and whoever asks again sees more."""
         read = self._known.setdefault(wanted.key, ReadEpisode())
         self._known.move_to_end(wanted.key)
-        while len(self._known) > MOST_KEPT:
-            self._known.popitem(last=False)
+        self._forget()
         settled = read.trace is not None and read.trace.summary is not None
         if not read.reading and not settled and self._clock() - read.read_s >= AGAIN_AFTER_S:
             read.reading, read.messages = True, 0
             background_tasks.create(self._read(wanted, read), name="read episode")
         return read
+
+    def _forget(self) -> None:
+        """Forgets those that were asked for longest ago, where there are too many.
+
+        None that is being read, or waits for that: whoever looks at it asks again in a second, and each time one more
+        reading would wait.
+        """
+        steps = sum(read.kept for read in self._known.values())
+        for key, read in list(self._known.items())[:-1]:
+            if len(self._known) <= MOST_KEPT and steps <= MOST_STEPS_KEPT:
+                return
+            if not read.reading:
+                steps -= read.kept
+                del self._known[key]
 
     async def finished(self, wanted: WantedEpisode) -> ReadEpisode:
         """The episode when its reading has ended."""
@@ -93,10 +110,16 @@ class EpisodeReader:
             async with self._turn:
                 steps = await asyncio.to_thread(_run, read_episode(self._settings, wanted, progress))
                 read.trace = await asyncio.to_thread(_traced, wanted.key, steps, self._settings)
-            read.steps, read.told = steps, steps.told
-        except (KafkaError, TimeoutError) as error:
+            read.steps, read.told, read.kept = steps, steps.told, steps.steps
+        except TimeoutError:
+            read.told = ["The broker did not give its steps: it does not answer in time."]
+            _log.warning("The steps of an episode could not be read: the broker does not answer in time.")
+        except KafkaError as error:
             read.told = [f"The broker did not give its steps: {access_fault(error) or error}"]
             _log.warning("The steps of an episode could not be read: %s", error)
+        except Exception:
+            read.told = ["Its steps could not be worked out; the log of the live page says why."]
+            _log.exception("The steps of an episode could not be worked out.")
         finally:
             read.reading, read.read_s = False, self._clock()
             read.version += 1
