@@ -12,7 +12,7 @@ import secrets
 import socket
 import time
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
@@ -26,6 +26,8 @@ from springback.producers.serving import is_loopback, server_url
 
 _COOKIE = "springback_login"
 _LOGIN_PATH = "/login"
+_WANTED = "to"
+_LONGEST_WANTED = 2000
 _LOGIN_S = 7 * 86_400
 _LARGEST_FORM_BYTES = 4096
 _WRONG_WAIT_S = 1.0
@@ -131,25 +133,26 @@ class LoginGate:
 
     async def _ask(self, request: Request) -> Response:
         if request.url.path != _LOGIN_PATH:
-            return RedirectResponse(_LOGIN_PATH, 303)
+            return RedirectResponse(_login_address(_asked_for(request)), 303)
+        wanted = _own_address(request.query_params.get(_WANTED, ""))
         if request.method != "POST":
-            return HTMLResponse(_form())
+            return HTMLResponse(_form(wanted))
         try:
             async with asyncio.timeout(_FORM_S):
                 given = await _password_of(request)  # before its turn: who sends slowly keeps nobody waiting
         except TimeoutError:
-            return HTMLResponse(_form("The password did not come in time."), 408, {"Connection": "close"})
+            return HTMLResponse(_form(wanted, "The password did not come in time."), 408, {"Connection": "close"})
         # One after the other, a right one too: else many sent at once would show which of them is right.
         async with self._turns.turn(request.client.host if request.client else None) as has_turn:
             if not has_turn:
-                return HTMLResponse(_form("Too many try to log in just now. Try again in a moment."), 429)
+                return HTMLResponse(_form(wanted, "Too many try to log in just now. Try again in a moment."), 429)
             right = hmac.compare_digest(_digest(given), _digest(self._password or ""))
             if not right:
                 await asyncio.sleep(_WRONG_WAIT_S)
         if not right:
-            return HTMLResponse(_form("That is not the password."), 401)
+            return HTMLResponse(_form(wanted, "That is not the password."), 401)
         until = str(int(time.time()) + _LOGIN_S)
-        answer = RedirectResponse("/", 303)
+        answer = RedirectResponse(wanted, 303)
         answer.set_cookie(
             _COOKIE,
             f"{until}.{self._sign(until)}",
@@ -191,7 +194,36 @@ def _with_headers(send: Send) -> Send:
     return sending  # type: ignore[return-value]
 
 
-def _form(told: str = "") -> str:
+def _asked_for(request: Request) -> str:
+    """Where whoever has logged in is to go: what a link led to, and not one of the files of a page."""
+    if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
+        return "/"
+    query = request.url.query
+    return _own_address(f"{request.url.path}?{query}" if query else request.url.path)
+
+
+def _own_address(address: str) -> str:
+    r"""An address of this server; the first page where it is none, or none that is worth keeping.
+
+    >>> _own_address("/windows?search=a&page=2"), _own_address("https://evil.example/"), _own_address("//evil.example")
+    ('/windows?search=a&page=2', '/', '/')
+    """
+    # A browser takes a backslash for a slash, and leaves out white space.
+    is_own = address.startswith("/") and not address.startswith("//") and len(address) <= _LONGEST_WANTED
+    return address if is_own and address.isascii() and address.isprintable() and not {"\\", " "} & set(address) else "/"
+
+
+def _login_address(wanted: str) -> str:
+    return _LOGIN_PATH if wanted == "/" else f"{_LOGIN_PATH}?{urlencode({_WANTED: wanted})}"
+
+
+def _form(wanted: str, told: str = "") -> str:
+    """The page that asks for the password.
+
+    Args:
+        wanted: where it leads then.
+        told: what is told besides.
+    """
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>springback</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
@@ -202,7 +234,7 @@ input, button {{ font: inherit; padding: 10px 12px; border-radius: 8px; border: 
 button {{ background: #0072b2; border-color: #0072b2; color: #fff; cursor: pointer }}
 p {{ margin: 0; min-height: 1.5em }}
 </style></head>
-<body><form method="post" action="{_LOGIN_PATH}">
+<body><form method="post" action="{html.escape(_login_address(wanted))}">
 <strong>springback</strong>
 <label for="password">Password of this live page</label>
 <input id="password" name="password" type="password" autocomplete="current-password" autofocus required>

@@ -85,6 +85,48 @@ def test_a_login_ends_and_cannot_be_made_longer(monkeypatch: pytest.MonkeyPatch)
     through(gate(), talk)
 
 
+def test_a_link_that_was_sent_is_reached_through_the_login() -> None:
+    async def talk(client: httpx.AsyncClient) -> None:
+        page = {"Accept": "text/html,application/xhtml+xml"}
+        link = "/episode/80ba/8ec3?window=1&search=a%22%3E+b"
+        asked = await client.get(link, headers=page)
+        login = asked.headers["Location"]
+        assert (asked.status_code, login) == (
+            303,
+            "/login?to=%2Fepisode%2F80ba%2F8ec3%3Fwindow%3D1%26search%3Da%2522%253E%2Bb",
+        )
+        assert f'action="{login}"' in (await client.get(login, headers=page)).text
+        wrong = await client.post(login, data={"password": "wrong"})
+        assert f'action="{login}"' in wrong.text
+        right = await client.post(login, data={"password": PASSWORD})
+        assert (right.status_code, right.headers["Location"]) == (303, link)
+
+    through(gate(), talk)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        *("https://evil.example/", "//evil.example", "/\\evil.example", "/\t/evil.example", "\\\\evil.example"),
+        *(
+            "evil.example",
+            "javascript:alert(1)",
+            "/é",
+            "/" + "x" * 3000,
+            "",
+            "/a\r\nSet-Cookie: a=b",
+            " //evil.example",
+        ),
+    ],
+)
+def test_a_login_leads_to_no_other_site(elsewhere: str) -> None:
+    async def talk(client: httpx.AsyncClient) -> None:
+        answer = await client.post("/login", params={"to": elsewhere}, data={"password": PASSWORD})
+        assert (answer.status_code, answer.headers["Location"]) == (303, "/")
+
+    through(gate(), talk)
+
+
 def test_who_sends_many_guesses_at_once_is_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login_gate, "_WRONG_WAIT_S", 0.1)
     monkeypatch.setattr(login_gate, "_MOST_GUESSES_AT_ONCE", 3)
