@@ -166,7 +166,7 @@ def test_windows_are_searched_and_chosen_by_state_and_time(
     page.get_by_label("Find an agent, a family or a task").fill("sought KITCHEN")
     told = page.locator(".sb-windows li").filter(visible=True)
     expect(told).to_have_count(3)
-    page.get_by_role("button", name="Unrecovered").click()
+    page.get_by_role("button", name="Unrecovered", exact=True).click()
     expect(told).to_have_count(2)
     page.get_by_role("button", name="Last hour").click()
     expect(told).to_have_count(1)

@@ -29,7 +29,10 @@ EXPECTED_ALERTS = {
     "SpringbackAgentSilent",
     "SpringbackAgentStale",
     "SpringbackDeadLetters",
+    "SpringbackSuspicions",
 }
+SUSPECTED = {"unreadable_part", "rejected_part", "clock_unset", "session_reused"}
+"""Of `odd-1`, and of `echo-1`, whose steps come again with other content."""
 # What only a fault of the pipeline, a far larger fleet, or topics with a past bring to the page.
 UNLIT = {
     "springback_exporter_reach_timestamp_seconds",
@@ -114,6 +117,7 @@ def test_a_breach_is_told_and_later_its_end(monitoring: MonitoringStack) -> None
 
     told = [alert for message in receiver.messages for alert in message["alerts"]]
     assert {alert["labels"]["alertname"] for alert in told} <= EXPECTED_ALERTS
+    assert {a["labels"]["kind"] for a in told if a["labels"]["alertname"] == "SpringbackSuspicions"} <= SUSPECTED
     assert "<error" not in str(told)
     margins = [a for a in told if a["labels"]["alertname"] == "SpringbackMarginNegative" and a["status"] == "firing"]
     assert all(a["startsAt"] for a in margins)
