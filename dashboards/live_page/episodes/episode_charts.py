@@ -29,24 +29,27 @@ _SUMS = (("effort", "var(--sb-rebound)", "solid"), ("delay", "var(--sb-stalled)"
 _BANDS = ("var(--sb-untested)", LINE)
 _MOST_POINTS = 4000
 """Of a longer episode every n-th step is drawn, and those with the largest g of each stretch."""
+_MOST_BANDS = 1000
+"""Of a longer episode the mode of every n-th step is drawn: a browser takes long for more."""
 _NAMED_SHARE = 0.08
 """A band that is narrower than this share of the chart has no room for its name."""
 _G_OF_HEIGHT = "value => value == null ? '-' : (10 ** value - 1).toFixed(2)"
 
 
 class ModeBand(NamedTuple):
-    """Steps in a row in one mode."""
+    """Steps in a row in one mode: from step `first` to before step `stop`."""
 
     mode: str
     first: int
-    last: int
+    stop: int
 
 
-def mode_bands(steps: Sequence[TracedStep]) -> Iterator[ModeBand]:
-    """The runs of modes, in their order."""
-    for mode, run in groupby(steps, key=lambda step: step.mode):
-        own = list(run)
-        yield ModeBand(mode, own[0].step, own[-1].step)
+def mode_bands(steps: Sequence[TracedStep], most: int = _MOST_BANDS) -> Iterator[ModeBand]:
+    """The runs of modes, in their order, each up to the next; not more than so many."""
+    looked_at = steps[:: max(1, -(-len(steps) // most))]
+    runs = [(mode, next(run).step) for mode, run in groupby(looked_at, key=lambda step: step.mode)]
+    stops = [first for _, first in runs[1:]] + [steps[-1].step + 1 for _ in runs[-1:]]
+    return (ModeBand(mode, first, stop) for (mode, first), stop in zip(runs, stops, strict=True))
 
 
 def drawn(steps: Sequence[TracedStep], most: int = _MOST_POINTS) -> list[TracedStep]:
@@ -73,9 +76,9 @@ def mode_chart(steps: Sequence[TracedStep]) -> Options:
     span = max(1, steps[-1].step - steps[0].step) if steps else 1
     bands = []
     for number, band in enumerate(mode_bands(steps)):
-        wide = (band.last + 1 - band.first) / span >= _NAMED_SHARE
+        wide = (band.stop - band.first) / span >= _NAMED_SHARE
         look = {"name": clean_label_value(band.mode) if wide else "", "itemStyle": {"color": _BANDS[number % 2]}}
-        bands.append([{"xAxis": band.first - 0.5, **look}, {"xAxis": band.last + 0.5}])
+        bands.append([{"xAxis": band.first - 0.5, **look}, {"xAxis": band.stop - 0.5}])
     label = FONT | {"color": INK, "position": "inside", "overflow": "truncate"}
     blank["markArea"] = {"silent": True, "label": label, "data": bands}
     options = _over_steps(steps, [], [blank], value_axis(min=0, max=1, show=False))

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
@@ -25,6 +26,10 @@ MOST_STEPS_KEPT = 80_000
 """Their steps in all, some 1.3 kB each: 100 MB. An episode has up to 20,000."""
 AGAIN_AFTER_S = 15.0
 """An episode that is open, or could not be read, is read again after so long, if somebody looks at it."""
+REST = 10.0
+"""It is left alone for at least so many times as long as the last reading of it took."""
+FORGOTTEN_AFTER_S = 10.0
+"""An episode that waits to be read, and that nobody has asked for since, is not read."""
 _log = logging.getLogger(__name__)
 
 
@@ -36,7 +41,7 @@ class ReadEpisode:
         steps: what the topic has of it.
         trace: what the core makes of that; None before it has been read for the first time.
         told: what is missing, and why.
-        version: rises with every reading that has ended.
+        version: another one after every reading that has ended; 0 before the first.
         reading: whether it is being read, or waits for that.
         messages: how many messages the reading has looked at.
         kept: how many steps are held.
@@ -49,7 +54,9 @@ class ReadEpisode:
     reading: bool = False
     messages: int = 0
     kept: int = 0
-    read_s: float = float("-inf")
+    due_s: float = float("-inf")
+    asked_s: float = float("-inf")
+    whole: bool = False
 
     def recording(self) -> bytes:
         """The steps as a recording: JSON Lines of step frames, packed by gzip."""
@@ -68,15 +75,17 @@ class EpisodeReader:
     def __init__(self, settings: WorkerSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._clock = settings, clock
         self._known: OrderedDict[EpisodeKey, ReadEpisode] = OrderedDict()
+        self._versions = count(1)
         self._turn = asyncio.Lock()
 
     def ask(self, wanted: WantedEpisode) -> ReadEpisode:
         """What is known of an episode just now; it is read where that is due, and whoever asks again sees more."""
-        read = self._known.setdefault(wanted.key, ReadEpisode())
+        read, now_s = self._known.setdefault(wanted.key, ReadEpisode()), self._clock()
         self._known.move_to_end(wanted.key)
         self._forget()
-        settled = read.trace is not None and read.trace.summary is not None
-        if not read.reading and not settled and self._clock() - read.read_s >= AGAIN_AFTER_S:
+        read.asked_s = now_s
+        settled = read.trace is not None and (read.trace.summary is not None or (wanted.over and read.whole))
+        if not read.reading and not settled and now_s >= read.due_s:
             read.reading, read.messages = True, 0
             background_tasks.create(self._read(wanted, read), name="read episode")
         return read
@@ -97,8 +106,7 @@ class EpisodeReader:
 
     async def finished(self, wanted: WantedEpisode) -> ReadEpisode:
         """The episode when its reading has ended."""
-        read = self.ask(wanted)
-        while read.reading:
+        while (read := self.ask(wanted)).reading:
             await asyncio.sleep(0.05)
         return read
 
@@ -106,11 +114,22 @@ class EpisodeReader:
         def progress(messages: int) -> None:
             read.messages = messages
 
+        async with self._turn:
+            began_s = self._clock()
+            try:
+                if began_s - read.asked_s <= FORGOTTEN_AFTER_S:
+                    await self._read_now(wanted, read, progress)
+                    ended_s = self._clock()
+                    read.due_s = ended_s + max(AGAIN_AFTER_S, REST * (ended_s - began_s))
+            finally:
+                read.reading = False
+                self._forget()
+
+    async def _read_now(self, wanted: WantedEpisode, read: ReadEpisode, progress: Callable[[int], None]) -> None:
         try:
-            async with self._turn:
-                steps = await asyncio.to_thread(_run, read_episode(self._settings, wanted, progress))
-                read.trace = await asyncio.to_thread(_traced, wanted.key, steps, self._settings)
-            read.steps, read.told, read.kept = steps, steps.told, steps.steps
+            steps = await asyncio.to_thread(_run, read_episode(self._settings, wanted, progress))
+            read.trace = await asyncio.to_thread(_traced, wanted.key, steps, self._settings)
+            read.steps, read.told, read.kept, read.whole = steps, steps.told, steps.steps, wanted.over
         except TimeoutError:
             read.told = ["The broker did not give its steps: it does not answer in time."]
             _log.warning("The steps of an episode could not be read: the broker does not answer in time.")
@@ -120,9 +139,7 @@ class EpisodeReader:
         except Exception:
             read.told = ["Its steps could not be worked out; the log of the live page says why."]
             _log.exception("The steps of an episode could not be worked out.")
-        finally:
-            read.reading, read.read_s = False, self._clock()
-            read.version += 1
+        read.version = next(self._versions)
 
 
 def _run(reading: Coroutine[Any, Any, EpisodeSteps]) -> EpisodeSteps:

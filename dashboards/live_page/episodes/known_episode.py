@@ -49,7 +49,7 @@ class KnownEpisode:
         if self.seen_s is not None and self.summary is None:
             times.append(self.seen_s)
         about_s = min((at_s for at_s in times if math.isfinite(at_s)), default=0.0)
-        return WantedEpisode(self.key, self.producer, self.traits.family, about_s)
+        return WantedEpisode(self.key, self.producer, self.traits.family, about_s, over=self.summary is not None)
 
 
 def find_episode(view: FleetView, agent: str, episode: str) -> KnownEpisode | None:

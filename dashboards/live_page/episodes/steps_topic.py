@@ -15,6 +15,7 @@ from aiokafka.partitioner import DefaultPartitioner  # type: ignore[import-untyp
 
 from springback.producers.contract.codec import decode_frame
 from springback.producers.errors import UnreadableFrameError
+from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.errors import StateFormatError
 from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.offline.episode_trace import only_episode
@@ -54,13 +55,14 @@ class WantedEpisode(NamedTuple):
     """What is known of an episode before its steps are read.
 
     `producer` sends its agent's steps. `about_s` is the earliest that is known to lie in it, by the broker's clock in
-    seconds since 1970.
+    seconds since 1970. `over` says that it is over, so that no more steps of it are to come.
     """
 
     key: EpisodeKey
     producer: str
     family: str
     about_s: float
+    over: bool = False
 
 
 @dataclass
@@ -87,11 +89,6 @@ class EpisodeSteps:
         """The first step that is there; None without any."""
         firsts: list[Any] = [f.arrived.frame.steps["step"] for f in self.frames if f.arrived.frame.n_steps]
         return min((int(steps.min()) for steps in firsts), default=None)
-
-    @property
-    def ended(self) -> bool:
-        """Whether its end is there."""
-        return any(frame.arrived.frame.ends for frame in self.frames)
 
 
 class _OutOfBoundsError(Exception):
@@ -142,7 +139,8 @@ class _Reading:
         self._consumer, self._settings, self._wanted = consumer, settings, wanted
         self._progress, self._bounds = progress, bounds
         self._deadline_s = asyncio.get_running_loop().time() + bounds.seconds
-        self._messages = self._bytes = 0
+        self._messages = self._bytes = self._steps = 0
+        self._cut = False
         self._found = EpisodeSteps()
 
     async def read(self) -> EpisodeSteps:
@@ -157,9 +155,11 @@ class _Reading:
         try:
             await self._read_steps(own, key, begin)
         except _OutOfBoundsError:
+            self._cut = True
+            bounds = self._bounds
             found.told.append(
-                f"Not all of its steps are here: reading stops after {self._bounds.steps:,} steps, "
-                f"{self._bounds.messages:,} messages or {self._bounds.seconds:.0f} s."
+                f"{'Not all' if found.frames else 'None'} of its steps are here: reading stops after {bounds.steps:,} "
+                f"steps, {bounds.messages:,} messages, {bounds.bytes / 2**20:,.0f} MiB or {bounds.seconds:.0f} s."
             )
         self._tell_beginning(own, begin)
         if found.frames:
@@ -192,7 +192,8 @@ class _Reading:
             if part is None:
                 continue
             frames.append(PlacedFrame(record.offset, ArrivedFrame(part, record.timestamp / 1000)))
-            if sum(frame.arrived.frame.n_steps for frame in frames[-1:]) + self._found.steps > self._bounds.steps:
+            self._steps += part.n_steps
+            if self._steps > self._bounds.steps:
                 raise _OutOfBoundsError
             if part.ends:
                 return
@@ -260,10 +261,15 @@ class _Reading:
         return end if found is None or found.offset < 0 else int(found.offset)
 
     def _tell_beginning(self, own: TopicPartition, begin: int) -> None:
+        if self._cut:
+            return  # what was not looked at may be there or not
         lowest = self._found.lowest_step
         if lowest is None:
+            producer = clean_label_value(self._wanted.producer)
             gone = (
-                f"they are no longer in the topic {own.topic}" if begin else f"there are none in the topic {own.topic}"
+                f"they are no longer in the topic {own.topic}"
+                if begin
+                else f"the topic {own.topic} has none from the producer {producer}"
             )
             self._found.told.append(f"None of its steps can be shown: {gone}.")
         elif lowest > 0 and begin:

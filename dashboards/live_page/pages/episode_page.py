@@ -57,6 +57,7 @@ _COLUMNS = (
     Column("action", "Action", "left"),
     Column("feedback", "Feedback", "left"),
     Column("progress", "p", "right", word="progress p"),
+    Column("propositions", "q", "right", word="propositions q"),
     Column("g", "g", "right", word="intensity g"),
     Column("cognitive", "cognitive", "right", "sb-wide"),
     Column("physical", "physical", "right", "sb-wide"),
@@ -220,15 +221,17 @@ def evidence_rows(window: WindowReading, evidence: WindowEvidence) -> list[dict[
 
 
 def _row(window: WindowReading, step: EvidenceStep) -> dict[str, Any]:
-    marks = {window.reentry_step: "re-entry"} if window.state == "recovered" else {}
-    marks |= {window.alarm_step: "alarm", window.departure_step: "departure"}
+    marks = [(window.departure_step, "departure"), (window.alarm_step, "alarm")]
+    if window.state == "recovered":
+        marks.append((window.reentry_step, "re-entry"))
     return {
         "step": f"{step.step:,}",
-        "place": marks.get(step.step, ""),
+        "place": ", ".join(name for place, name in marks if place == step.step),
         "mode": clean_label_value(step.mode),
         "action": clean_label_value(step.action) if step.action else "",
         "feedback": clean_label_value(step.feedback) if step.feedback else "",
         "progress": percent(step.progress),
+        "propositions": percent(step.propositions),
         "g": figure(step.intensity),
         "cognitive": figure(step.cognitive),
         "physical": figure(step.physical),
