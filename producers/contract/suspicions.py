@@ -108,7 +108,8 @@ _KINDS: Final = (
     SuspicionKind(
         "progress_still", "nothing is known of the course: no lost progress, no delay",
         "look at the field or hook that progress is read from", 3,
-        "three episodes of ten or more steps, more than half of their group, or one of 50 that is alone",
+        "three episodes of ten or more steps, more than half of their group, or one of 50 that is alone; "
+        "live whole ones; not where progress rises in the group's successes",
     ),
     SuspicionKind(
         "progress_falls", "every step counts as lost progress",
@@ -140,7 +141,8 @@ _KINDS: Final = (
     SuspicionKind(
         "clock_zone", "delays and times on the page are wrong by hours",
         "send time_s in UTC, not in local time", 5,
-        "live: five frames, each apart from the broker's clock by the same half hours, to 30 seconds",
+        "live: five frames, each apart from the broker's clock by the same half hours, to 30 seconds, "
+        "four of five of the agent's",
     ),
     SuspicionKind(
         "clock_backwards", "the cycle times there are unknown",

@@ -190,6 +190,7 @@ class DeadLetterTopic:
         """
         producer = aiokafka.AIOKafkaProducer(
             bootstrap_servers=self._kafka.bootstrap,
+            acks="all",  # the note that it was sent must not outlive the message
             max_request_size=LARGEST_RECORD_BYTES,
             **self._kafka.client_options(),
         )

@@ -45,6 +45,8 @@ class Group:
     Attributes:
         name: what reports call it.
         episodes: that have ended, or were left.
+        moved_successes: successes of `STILL_STEPS` or more in which progress was not the same throughout.
+        still_successes: those in which it was.
         counts: of them by what they show; an example of each in `examples`.
     """
 
@@ -52,6 +54,8 @@ class Group:
     episodes: int = 0
     moving: int = 0
     successes: int = 0
+    moved_successes: int = 0
+    still_successes: int = 0
     steps: int = 0
     missing: int = 0
     gapped: int = 0
@@ -80,8 +84,16 @@ class Group:
             if mode in self.mode_steps or len(self.mode_steps) < MOST_MODES:
                 self.mode_steps[mode] = self.mode_steps.get(mode, 0) + count
 
-    def end(self, summary: EpisodeSummary, watch: EpisodeWatch, example: str) -> None:
-        """Takes in an episode that is over."""
+    def end(self, summary: EpisodeSummary, watch: EpisodeWatch, example: str, *, whole: bool = True) -> None:
+        """Takes in an episode that is over, or that was left.
+
+        Args:
+            summary: what the tracker says of it.
+            watch: what was kept of it.
+            example: what a report calls it.
+            whole: whether it can have been seen from start to end; of a stretch of one it is not said that progress
+                stands still, nor that travel is not what its path is.
+        """
         self.episodes += 1
         self.steps += watch.steps
         self.missing += watch.missing
@@ -95,7 +107,10 @@ class Group:
         if watch.steps >= STILL_STEPS:
             self.moving += 1
             self.successes += success
-            self._count("progress_still", watch.still and not begun_done, example)
+            still = watch.still and not begun_done
+            self.still_successes += success and still
+            self.moved_successes += success and not watch.still
+            self._count("progress_still", still and whole, example)
             self._count("progress_falls", success and watch.last <= watch.first - 0.5, example)
             self._count("progress_jumps", success and watch.jumped, example)
             self._count("progress_low", success and not watch.still and watch.highest < _LOW, example)
@@ -103,7 +118,7 @@ class Group:
         for name in watch.counts_up():
             self._count(f"counted_up {name}", True, f"from {watch.loads[name].first:g} to {watch.loads[name].last:g}")
         path = None if summary.navigation is None else summary.navigation.path
-        if path and watch.travel > 0.0:
+        if path and watch.travel > 0.0 and whole:
             ratio = watch.travel / path
             off = not 1 / _PATH_RATIO < ratio < _PATH_RATIO
             self._count("travel_path", off, f"travel comes to {watch.travel:.4g}, the path to {path:.4g} m")
@@ -113,14 +128,20 @@ class Group:
             self.counts[what] = self.counts.get(what, 0) + 1
             self.examples.setdefault(what, example)
 
-    def signs(self) -> Iterator[tuple[Sign, str, int]]:
-        """The mistakes that the group shows, with an example of each and how many episodes show it."""
-        yield from self._progress()
+    def signs(self, family: "Group | None" = None) -> Iterator[tuple[Sign, str, int]]:
+        """The mistakes that the group shows, with an example of each and how many episodes show it.
+
+        Args:
+            family: the family that this is an agent of; None for a family.
+        """
+        yield from self._progress(family or self)
         yield from self._step_numbers()
         yield from self._loads()
         yield from self._columns()
 
-    def _progress(self) -> Iterator[tuple[Sign, str, int]]:
+    def _progress(self, family: "Group") -> Iterator[tuple[Sign, str, int]]:
+        # Where progress rises in successes, what stands still is the agent, and not the field that is read.
+        stuck = family.moved_successes > 0 and not self.still_successes
         told = {
             "progress_still": (
                 self.moving,
@@ -133,7 +154,7 @@ class Group:
             "progress_low": (self.successes, _MOST, "below 0.2 at the end of {} of {} successes", "1 at the end"),
         }
         for kind, (of, share, arrived, expected) in told.items():
-            count = self.counts.get(kind, 0)
+            count = 0 if stuck and kind == "progress_still" else self.counts.get(kind, 0)
             alone = kind == "progress_still" and count == self.episodes and self.steps >= ALONE_STEPS
             if (count >= KINDS[kind].least and count > share * of) or (alone and count):
                 words = f"progress: {arrived.format(count, of)}"

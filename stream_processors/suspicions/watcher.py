@@ -36,6 +36,7 @@ MOST_AGENTS = 10_000
 MOST_REJECTED = 100
 MOST_NOTES = 20
 _HALF_HOUR_S, _ZONE_TOLERANCE_S, _WIDEST_ZONE_S = 1800.0, 30.0, 14 * 3600.0
+_ZONE_SHARE = 0.8
 _LEAD_S = 60.0
 _ONE_EPISODE_FAMILIES = 8
 _LEAST_REFERENCES = 3
@@ -70,6 +71,7 @@ class _Agent:
     last_step: int = -1
     backwards: int = 0
     backwards_s: float = 0.0
+    clocked: int = 0
     zones: Counter[int] = field(default_factory=Counter)
 
 
@@ -109,7 +111,8 @@ class SuspicionWatcher:
 
     def note(self, text: str) -> None:
         """Notes what is no mistake by itself, and good to know."""
-        self._notes.append(text[:300])
+        if len(self._notes) < MOST_NOTES:
+            self._notes.append(text[:300])
 
     def watch(self, messages: Sequence[Message]) -> None:
         """Takes in messages in the order in which they came; whatever their bytes are, nothing is raised."""
@@ -174,6 +177,7 @@ class SuspicionWatcher:
         ahead_s, agent = float(times[-1]) - message.time_s, frame.episodes[-1].agent
         if not abs(ahead_s) <= 2 * _WIDEST_ZONE_S:
             return
+        self._agent(agent).clocked += 1
         half_hours = round(ahead_s / _HALF_HOUR_S)
         if half_hours and abs(ahead_s - half_hours * _HALF_HOUR_S) <= _ZONE_TOLERANCE_S:
             self._agent(agent).zones[half_hours] += 1
@@ -273,8 +277,9 @@ class SuspicionWatcher:
             self._note_rate(summary, example)
             for sign in watch.units(f"agent {quoted(summary.key.agent)}, family {quoted(family)}"):
                 self._ledger.note(sign, example)
+            whole = not self._live or (watch.seen_whole and not summary.censored)
             for group in self._groups(summary.key.agent, family):
-                group.end(summary, watch, example)
+                group.end(summary, watch, example, whole=whole)
 
     def _note_rate(self, summary: EpisodeSummary, example: str) -> None:
         if summary.cycle_s is None:
@@ -285,7 +290,10 @@ class SuspicionWatcher:
                 usual = self._baseline.families[family].cycle_s
                 self._note_other_rate(agent, family, summary.cycle_s, usual or 0.0, example, 1)
             return
-        kept = self._cycles.setdefault((family, agent, summary.traits.reference), [])
+        group = family, agent, summary.traits.reference
+        if group not in self._cycles and len(self._cycles) >= MOST_AGENTS:
+            return
+        kept = self._cycles.setdefault(group, [])
         if len(kept) < MOST_GROUPS:
             kept.append(summary.cycle_s)
 
@@ -314,6 +322,8 @@ class SuspicionWatcher:
                 self._ledger.note(Sign("clock_backwards", subject, arrived, "times that rise"), "", agent.backwards)
             if agent.zones:
                 half_hours, count = agent.zones.most_common(1)[0]
+                if count < _ZONE_SHARE * agent.clocked:
+                    continue  # a spool that is being sent passes by whole half hours
                 apart = f"{abs(half_hours) / 2:g} h {'ahead of' if half_hours > 0 else 'behind'} the broker"
                 self._ledger.note(Sign("clock_zone", subject, f"a clock {apart}", "UTC"), "", count)
 
@@ -325,7 +335,7 @@ class SuspicionWatcher:
                 shown.add((family, sign.kind))
                 self._ledger.note(sign, example, count)
         for (family, _agent), group in self._members.items():
-            for sign, example, count in group.signs():
+            for sign, example, count in group.signs(self._families.get(family)):
                 if (family, sign.kind) not in shown:
                     self._ledger.note(sign, example, count)
 
@@ -337,13 +347,15 @@ class SuspicionWatcher:
             self._ledger.note(Sign("one_episode_families", "families", arrived, "kinds of task"), "")
         if self._own and not self._live:
             self._note_references()
+        of_references: dict[str, list[float]] = {}
+        for (family, _, reference), cycles in self._cycles.items():
+            if reference:
+                of_references.setdefault(family, []).extend(cycles)
+        usual = {family: median(cycles) for family, cycles in of_references.items() if len(cycles) >= 3}
         for (family, agent, reference), cycles in self._cycles.items():
-            references = [
-                each for (of, _, is_one), own in self._cycles.items() if of == family and is_one for each in own
-            ]
-            if reference or len(references) < 3 or self._config.rate_ratio == "any":
+            if reference or family not in usual or self._config.rate_ratio == "any":
                 continue
-            own_s, usual_s = median(cycles), median(references)
+            own_s, usual_s = median(cycles), usual[family]
             if not usual_s / self._config.rate_ratio <= own_s <= usual_s * self._config.rate_ratio:
                 self._note_other_rate(agent, family, own_s, usual_s, "", len(cycles))
 

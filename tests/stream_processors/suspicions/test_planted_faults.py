@@ -105,6 +105,46 @@ def test_an_agents_clock_is_compared_with_the_brokers(ahead_s: float, expected: 
     assert {suspicion.kind: suspicion.arrived for suspicion in found.suspicions} == expected
 
 
+def test_a_spool_that_is_sent_passes_by_half_hours_without_a_word() -> None:
+    assert found_live(good(), ahead_s=2000.0, catching_up_s=5.0).suspicions == ()
+
+
+def _stuck(docs: list[Doc]) -> list[Doc]:
+    """The disturbed episodes as those of an agent that comes no nearer, and fails."""
+    disturbed = [doc for doc in docs if not doc["episodes"][0]["reference"]]
+    steps_of(disturbed, "progress", lambda cell: 0.4)
+    for doc in disturbed:
+        doc["producer"] = doc["episodes"][0]["agent"] = "robot-9"
+        for end in doc["ends"]:
+            end["outcome"] = "failure"
+    return disturbed
+
+
+def test_an_agent_that_is_stuck_is_no_mistake_where_progress_rises_in_the_familys_successes() -> None:
+    docs = good()
+    _stuck(docs)
+    assert found_in(docs).suspicions == ()
+
+
+def test_an_agent_whose_successes_stand_still_is_told_though_others_move() -> None:
+    docs = good()
+    for doc in _stuck(docs):
+        for end in doc["ends"]:
+            end["outcome"] = "success"
+    (suspicion,) = found_in(docs).suspicions
+    assert (suspicion.kind, suspicion.subject.split(",")[0]) == ("progress_still", "agent 'robot-9'")
+
+
+def test_a_stretch_of_an_episode_does_not_show_that_progress_stands_still() -> None:
+    stretch = _stuck(good())[:4]
+    assert len({doc["episodes"][0]["episode"] for doc in stretch[:2]}) == 1
+    for number, doc in enumerate(stretch):  # one episode, 50 steps or more, seen from its midst on and not to its end
+        doc["episodes"], doc["ends"] = stretch[0]["episodes"], []
+        doc["steps"]["step"] = [100 + 50 * number + place for place in range(len(doc["steps"]["step"]))]
+    assert sum(len(doc["steps"]["step"]) for doc in stretch) >= 50
+    assert found_live(stretch).suspicions == ()
+
+
 def test_what_is_no_frame_is_told_with_its_place() -> None:
     watcher = SuspicionWatcher(ResilienceConfig())
     watcher.watch([Message(b"{}", "run.jsonl:1"), Message(b"\xc1", "run.jsonl:2"), Message(b"", "run.jsonl:3")])
