@@ -158,10 +158,11 @@ def resend(
 ) -> None:
     """Send the messages of dead letters again, in the order in which they came, after a fix; tell first what would be.
 
-    Each goes to where it came from, under its producer's id. What was sent again is noted in the topic of dead letters,
-    and no second run sends it. Of each is told what would become of it, by what the workers have said of its agents:
-    steps at or below the last of their episode, or after its end, do not count any more, and a frame of an older start
-    of the agent would end what it has running. Such messages, and those that would be refused as before, are left out.
+    Each goes to where it came from, under its producer's id. What was sent again is noted in the topic of dead
+    letters, and no later run sends it; two at the same time may, and the workers take the second for copies. Of each
+    is told what would become of it, by what the workers have said of its agents: steps at or below the last of their
+    episode, or after its end, do not count any more, and a frame of an older start of the agent would end what it has
+    running. Such messages, and those that would be refused as before, are left out.
 
     Examples: springback dead-letters resend --reason wrong_key --yes
 

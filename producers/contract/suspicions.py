@@ -46,7 +46,8 @@ class SuspicionKind(NamedTuple):
 _KINDS: Final = (
     SuspicionKind(
         "unreadable_part", "nothing of it is used",
-        "send what `springback schema` describes; for recordings of other kinds, see the mapping", 1,
+        "send what `springback schema` describes; copy a file again that is cut or damaged; for recordings of other "
+        "kinds, see the mapping", 1,
         "one message, or part of a recording, that holds nothing that can be read",
     ),
     SuspicionKind(

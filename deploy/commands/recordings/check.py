@@ -139,7 +139,7 @@ def _frames_of_document(file: Path) -> list[bytes]:
         return [data]
     try:
         return [bytes(frame) for frame in msgspec.json.decode(data, type=list[msgspec.Raw])]
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return [data]  # what is wrong with it is told when it is decoded
 
 

@@ -63,6 +63,16 @@ def test_json_has_the_same(tmp_path: Path, capsys: Capture) -> None:
     assert any("12 references" in note for note in document["notes"])
 
 
+@pytest.mark.parametrize("text", ["[" * 200_000, "[[" * 2000 + "]]" * 2000, '{\n"a":' + "[" * 200_000, "[\n"])
+def test_a_document_that_no_reader_can_unfold_is_told_and_ends_nothing(
+    text: str, tmp_path: Path, capsys: Capture
+) -> None:
+    assert cli.main(["check", str(written(tmp_path / "deep.json", [], text))]) == 2
+    said = capsys.readouterr()
+    assert said.out.startswith("unreadable_part")
+    assert said.err == "springback: there is no step frame in what was given\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
