@@ -115,10 +115,10 @@ def compare_groups(groups: Sequence[SeenGroup], base: str | None, config: Aggreg
 def share(value: float) -> str:
     r"""A share, in percent.
 
-    >>> share(0.756)
-    '76\u202f%'
+    >>> share(0.756), share(-0.35)
+    ('76\u202f%', '\u221235\u202f%')
     """
-    return f"{value:.0%}".replace("%", "\N{NARROW NO-BREAK SPACE}%")
+    return f"{value:.0%}".replace("%", "\N{NARROW NO-BREAK SPACE}%").replace("-", "\N{MINUS SIGN}")
 
 
 def number(value: float) -> str:

@@ -15,8 +15,9 @@ from springback.stream_processors.metrics.figure_words import (
     capacity_text,
     dependable_text,
     learning_text,
+    within_noise,
 )
-from springback.stream_processors.metrics.glossary import meaning
+from springback.stream_processors.metrics.glossary import WITHIN_NOISE, meaning
 
 if TYPE_CHECKING:
     # Loaded when somebody compares (see `SharedComparisons`), and so before anything of it is shown.
@@ -151,7 +152,9 @@ def _row(group: "GroupFigures", base: "GroupFigures") -> dict[str, Any]:
     if reading is not None:
         told["capacity"], _, told["capacity_remark"] = dependable_text(reading).partition("; ")
         told["star"], _, told["star_remark"] = capacity_text(reading.capacity, reading.capacity_flag).partition("; ")
-        told["beta"], told["beta_remark"] = figure(reading.beta), f"{reading.pairs:,} pairs"
+        noise = WITHIN_NOISE if within_noise(reading) else None
+        told["beta"] = figure(reading.beta)
+        told["beta_remark"] = "; ".join(filter(None, (f"{reading.pairs:,} pairs", noise)))
         for name, value in (("capacity", reading.dependable), ("star", reading.capacity), ("beta", reading.beta)):
             told[f"{name}_sort"] = -1.0 if value is None else value
     return told

@@ -37,7 +37,8 @@ def played(name: str, method: str, cost: float, stress: float, tasks: int = 8) -
 def test_methods_stand_side_by_side_with_what_their_figures_rest_on(
     shared: LiveProcess, shared_sender: ReadingSender, open_page: OpenPage
 ) -> None:
-    readings = [family("compared", method=method) for method in ("plain", "reflexion", HOSTILE)]
+    noisy = family("compared", method=HOSTILE, beta=39.3, beta_difference=7.86, stability_repeatability=8.0)
+    readings = [family("compared", method=method) for method in ("plain", "reflexion")] + [noisy]
     shared_sender.send(
         *readings,
         *played("compared", "plain", 1.0, 0.4),
@@ -52,6 +53,7 @@ def test_methods_stand_side_by_side_with_what_their_figures_rest_on(
     expect(dearer).to_contain_text(
         re.compile(r"100.%.*8 episodes of 8 tasks.*3\.35.*to.*8 episodes of 8 tasks.*0\.4.*4\.48.*120 pairs", re.DOTALL)
     )
+    expect(rows.filter(has_text=HOSTILE)).to_contain_text("120 pairs; says nothing: within run-to-run noise")
     page.goto(shared.address.rstrip("/") + compare_link(readings[0]))
     told = page.locator("[aria-label='What differs']")
     expect(told.get_by_role("heading", name="Against plain 1.4")).to_be_visible()
