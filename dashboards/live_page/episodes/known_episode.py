@@ -41,6 +41,12 @@ class KnownEpisode:
     seen_s: float | None = None
 
     @property
+    def seen_windows(self) -> int:
+        """How many rebound windows it has had, as far as was seen: by their numbers, since older ones are forgotten."""
+        opened = None if self.status is None else self.status.window
+        return 1 + max([-1, *self.windows, *([] if opened is None else [opened.number])])
+
+    @property
     def wanted(self) -> WantedEpisode:
         """What to look for in the topic of the steps."""
         times = [window.departure_time_s - self.skew_s for window in self.windows.values()]

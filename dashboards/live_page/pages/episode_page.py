@@ -1,6 +1,6 @@
 """One episode: what happened, step by step, in charts, and the evidence of each of its rebound windows."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nicegui import ui
@@ -53,9 +53,6 @@ _STATS: Mapping[str, str | None] = {
 _COLUMNS = (
     Column("step", "Step", "right"),
     Column("place", "Window", "left"),
-    Column("mode", "Mode", "left"),
-    Column("action", "Action", "left"),
-    Column("feedback", "Feedback", "left"),
     Column("progress", "p", "right", word="progress p"),
     Column("propositions", "q", "right", word="propositions q"),
     Column("g", "g", "right", word="intensity g"),
@@ -63,6 +60,10 @@ _COLUMNS = (
     Column("physical", "physical", "right", "sb-wide"),
     Column("debt", "debt", "right", "sb-wide"),
     Column("lost", "Lost cycles", "right", word="lost cycles"),
+    # Behind the figures: on a phone there is no room for both.
+    Column("mode", "Mode", "left"),
+    Column("action", "Action", "left", "sb-wrapped"),
+    Column("feedback", "Feedback", "left", "sb-wrapped"),
 )
 _MOST_WINDOWS = 32
 
@@ -100,10 +101,11 @@ class EpisodePage:
                     self._stats = {name: stat(name, word) for name, word in _STATS.items()}
                     self._ended = stat_at("Ended")
                 self._told = ui.label().classes("sb-note").props('role="status"')
-                self._download = ui.link("Its steps as a recording", "").classes("sb-link")
-                ui.label("`springback evaluate` reads it, by a baseline of `springback baseline export`.").classes(
-                    "sb-note"
-                )
+                with ui.element("div") as self._recording:
+                    self._download = ui.link("Its steps as a recording", "").classes("sb-link")
+                    ui.label("`springback evaluate` reads it, by a baseline of `springback baseline export`.").classes(
+                        "sb-note"
+                    )
             with ui.element("div").classes("sb-charts") as self._charts:
                 with _card(
                     "Progress and modes", "Over its steps; shaded: rebound windows, with what raised the alarm."
@@ -118,6 +120,7 @@ class EpisodePage:
             with _card("Its rebound windows", "With the steps around each, as they were scored when it happened."):
                 self._none = ui.label("It has none.").classes("sb-none")
                 self._windows = ui.element("div").classes("sb-evidence")
+                self._more = ui.label().classes("sb-note")
 
     def refresh(self) -> None:
         """Shows what holds now."""
@@ -152,7 +155,7 @@ class EpisodePage:
             "Steps": NOTHING if steps is None else f"{steps:,}",
             "Progress p": percent(progress),
             "Recovery cost": NOTHING if summary is None else figure(summary.recovery_cost),
-            "Rebound windows": f"{len(known.windows) if summary is None else summary.windows:,}",
+            "Rebound windows": f"{known.seen_windows if summary is None else summary.windows:,}",
             "Stress λ": stress_text(traits.declared_stress),
             "Task": clean_label_value(traits.task),
         }
@@ -171,6 +174,7 @@ class EpisodePage:
             told.append(
                 f"{unscored:,} of {len(steps):,} steps could not be scored: no baseline was known for them then."
             )
+        self._recording.set_visibility(bool(steps) or read.reading)
         self._told.text = " ".join(told)
         self._told.set_visibility(bool(told))
 
@@ -186,18 +190,33 @@ class EpisodePage:
         self._sums.show(detector_chart(steps, windows))
 
     def _show_windows(self, windows: Mapping[int, WindowReading]) -> None:
-        shown = dict(sorted(windows.items())[:_MOST_WINDOWS])
+        chosen = self._query.number("window", -1)
+        numbers = numbers_shown(windows, chosen)
+        shown = {number: windows[number] for number in numbers}
         if shown == self._shown:
             return
-        chosen = self._query.number("window", -1)
+        first = chosen in shown and chosen not in self._shown
         self._none.set_visibility(not shown)
         self._shown = shown
+        self._more.set_visibility(len(shown) < len(windows))
+        self._more.text = f"{len(windows) - len(shown):,} more are not shown."
         self._windows.clear()
         with self._windows:
             for number, window in shown.items():
                 _window(window, chosen=number == chosen)
-        if chosen in shown:
-            ui.run_javascript("document.querySelector('.sb-chosen')?.scrollIntoView({block: 'center'})")
+        if first:  # whoever has read on since is left where they are
+            ui.run_javascript("document.querySelector('.sb-chosen')?.scrollIntoView()")
+
+
+def numbers_shown(windows: Iterable[int], chosen: int) -> list[int]:
+    """The numbers of the windows that are shown: the first ones, and the one that the address names.
+
+    >>> numbers_shown(range(100), 70)[-2:], len(numbers_shown(range(100), 70)), numbers_shown([4, 2], 9)
+    ([30, 70], 32, [2, 4])
+    """
+    numbers = sorted(windows)
+    beyond = [chosen] if chosen in numbers[_MOST_WINDOWS:] else []
+    return numbers[: _MOST_WINDOWS - len(beyond)] + beyond
 
 
 def _window(window: WindowReading, *, chosen: bool) -> None:
