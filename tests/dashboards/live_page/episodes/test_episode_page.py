@@ -86,6 +86,7 @@ def test_an_episode_that_is_over_is_shown_and_its_steps_are_a_recording(
     expect(charts).to_have_count(4, timeout=PATIENCE_MS)
     expect(charts.first).to_contain_text("effort", timeout=PATIENCE_MS)
     expect(charts.nth(1)).to_contain_text("manipulate")
+    expect(chosen.locator(".sb-sentence")).to_be_in_viewport()  # also when the charts have come above it
     with page.expect_download() as downloading:
         page.get_by_role("link", name="Its steps as a recording").click()
     recording = tmp_path / "steps.jsonl.gz"
