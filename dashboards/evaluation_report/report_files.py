@@ -17,7 +17,11 @@ from springback.stream_processors.offline.tables import EvaluationJson
 
 PAGE, NUMBERS = "report.html", "report.json"
 # A spreadsheet takes a cell that begins like this for a formula, and names come from whoever sends steps.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# The wide ones too, which some take for the same.
+_FORMULA = (
+    *"=+-@\t\r\n",
+    *"\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}",
+)
 
 
 def write_report(

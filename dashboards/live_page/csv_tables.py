@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from springback.stream_processors.offline.resampling import Interval
 
 Row = Mapping[str, Any]
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+# The wide ones too, which some take for the same.
+_FORMULA = (
+    *"=+-@\t\r\n",
+    *"\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}",
+)
 
 
 def csv_text(rows: Iterable[Row], columns: Sequence[str]) -> str:

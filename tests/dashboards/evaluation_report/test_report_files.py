@@ -64,7 +64,7 @@ def test_the_tables_hold_what_the_json_holds() -> None:
     assert [float(row["capacity"]) for row in table("resilience")] == [r["capacity"] for r in evaluation["resilience"]]
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@cmd", "\tx"])
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@cmd", "\tx", "\N{FULLWIDTH EQUALS SIGN}1+1"])
 def test_a_name_is_no_formula(name: str) -> None:
     [row] = rows_of(csv_texts(numbers_of([summary_of("1", family=name)]))["episodes.csv"])
     assert row["family"] == f"'{name}"

@@ -3,6 +3,7 @@
 import csv
 import io
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -49,6 +50,12 @@ def test_the_fleet_is_there_by_name_with_its_states() -> None:
     shown = [rows[2][name] for name in ("state", "family", "cost", "departure_step", "seen", "provisional")]
     assert shown == ["rebound", "navigation", "1.5", "20", "1970-01-01T02:46:40.000+00:00", "no"]
     assert rows[1]["intensity"] == ""  # not known is not 0
+
+
+@pytest.mark.parametrize("start", [*"=+-@\t\r\n", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH COMMERCIAL AT}"])
+def test_no_text_is_a_formula(start: str) -> None:
+    [row] = rows_of(csv_text([{"name": f"{start}1+1", "cost": -1.5}], ("name", "cost")))
+    assert row == {"name": f"'{start}1+1", "cost": "-1.5"}
 
 
 def test_windows_and_episodes_have_their_names_and_the_broker_time() -> None:
