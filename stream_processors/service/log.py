@@ -146,6 +146,8 @@ def configure_logging(level: LogLevel = "info", form: LogFormat = "text") -> Non
         logging.getLogger(name).setLevel(max(number, logging.WARNING))
     # A commit waits for outputs that are still being sent, which its timer reports as overlapping.
     logging.getLogger("mode.timers").setLevel(logging.ERROR)
+    # On a busy machine it tells of each of its tasks that it was slow, every time in other words.
+    logging.getLogger("kafka.net.selector").setLevel(max(number, logging.ERROR))
 
 
 def logs_json() -> bool:

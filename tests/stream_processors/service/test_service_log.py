@@ -1,5 +1,6 @@
 import json
 import logging
+import subprocess
 import sys
 
 from hypothesis import given, settings
@@ -75,3 +76,17 @@ def test_whatever_ids_it_holds_json_is_one_line_of_ascii(agent: str, value: obje
     assert line.isascii()
     assert line.isprintable()
     assert json.loads(line)["fields"]["agent"] == agent
+
+
+def test_a_busy_machine_is_not_told_of_task_by_task() -> None:
+    """kafka-python words each slow task anew, so that no filter of repetitions would hold it back."""
+    program = """
+import logging
+from springback.stream_processors.service.log import configure_logging
+configure_logging()
+logging.getLogger("kafka.net.selector").warning("Task 1 ran for 0.153s")
+logging.getLogger("kafka.conn").warning("a broker is away")
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [line for line in run.stderr.splitlines() if "0.153s" in line] == []
+    assert "a broker is away" in run.stderr
