@@ -217,7 +217,9 @@ def _stress_finding(rows: list[GroupRow]) -> str:
         return f"cost clearly rises for {rising} of {len(rows)} methods"
     (one,) = rows
     if one.correlation is None:
-        return "stress or cost does not vary"
+        if one.provisional and one.provisional >= one.clean + one.disturbed:
+            return _LEARNING
+        return "too few episodes count, or stress or cost does not vary"
     return f"{_trend(one.correlation)} ({_rho_text(one.correlation)})"
 
 

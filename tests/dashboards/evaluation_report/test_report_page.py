@@ -220,6 +220,8 @@ def test_what_is_provisional_is_tested_for_nothing_and_said_to_be() -> None:
     text = told(twins(shared=True, provisional=True))
     assert "its episodes are provisional, and tested for nothing" in text
     assert "8 provisional" in text
+    assert text.count("its episodes are provisional, and tested for nothing") == 2  # of the comparison and of the trend
+    assert "does not vary" not in text
 
 
 def test_undeclared_stress_is_no_stress_of_a_plot() -> None:
