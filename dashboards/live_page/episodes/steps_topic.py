@@ -272,8 +272,8 @@ class _Reading:
                 else f"the topic {own.topic} has none from the producer {producer}"
             )
             self._found.told.append(f"None of its steps can be shown: {gone}.")
-        elif lowest > 0 and begin:
+        elif lowest > 0:
             self._found.told.append(
-                f"The steps before {lowest:,} are no longer in the topic {own.topic}: what is drawn begins there, "
-                "as if the episode did."
+                f"The steps before {lowest:,} are {'no longer' if begin else 'not'} in the topic {own.topic}: what is "
+                "drawn begins there, as if the episode did."
             )
