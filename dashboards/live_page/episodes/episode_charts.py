@@ -162,6 +162,6 @@ def _over_steps(
         "xAxis": value_axis(min=first - 0.5, max=max(last, first + 1) + 0.5, minInterval=1)
         | {"splitLine": {"show": False}, "axisLine": {"show": True, "lineStyle": {"color": MUTED}}}
         | {"axisLabel": FONT | {"color": MUTED, "showMinLabel": False, "showMaxLabel": False, "hideOverlap": True}},
-        "yAxis": axis,
+        "yAxis": axis | {"axisLine": {"show": False}},  # it would stand at step 0, through what is written there
         "series": series,
     }

@@ -116,7 +116,6 @@ def test_it_can_be_used_by_all(
     assert_no_violations(page, f"{width}, {scheme}")
     assert page.locator("h1, [role=heading][aria-level='1']").filter(visible=True).count() == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.screenshot(path=f"/tmp/wt17/ep-{scheme}-{width}.png", full_page=True)
 
 
 def test_an_open_episode_moves_on_until_it_is_over(
