@@ -45,6 +45,8 @@ class ReadEpisode:
         reading: whether it is being read, or waits for that.
         messages: how many messages the reading has looked at.
         kept: how many steps are held.
+        due_s: from when on it may be read again, by the reader's clock; `asked_s` is when somebody asked for it last.
+        whole: whether it was over already when it was read last.
     """
 
     steps: EpisodeSteps = field(default_factory=EpisodeSteps)
