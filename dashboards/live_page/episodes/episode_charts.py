@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from springback.dashboards.live_page.charts import (
     FONT,
     INK,
-    LINE,
     MUTED,
     Options,
     base_options,
@@ -26,7 +25,7 @@ from springback.stream_processors.resilience.tracking.step_trace import TracedSt
 
 _CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
 _SUMS = (("effort", "var(--sb-rebound)", "solid"), ("delay", "var(--sb-stalled)", "dashed"))
-_BANDS = ("var(--sb-untested)", LINE)
+_BANDS = (0.15, 0.4)  # opacities: two shades that are told apart on a dark page too
 _MOST_POINTS = 4000
 """Of a longer episode every n-th step is drawn, and those with the largest g of each stretch."""
 _MOST_BANDS = 1000
@@ -77,7 +76,10 @@ def mode_chart(steps: Sequence[TracedStep]) -> Options:
     bands = []
     for number, band in enumerate(mode_bands(steps)):
         wide = (band.stop - band.first) / span >= _NAMED_SHARE
-        look = {"name": clean_label_value(band.mode) if wide else "", "itemStyle": {"color": _BANDS[number % 2]}}
+        look = {
+            "name": clean_label_value(band.mode) if wide else "",
+            "itemStyle": {"color": MUTED, "opacity": _BANDS[number % 2]},
+        }
         bands.append([{"xAxis": band.first - 0.5, **look}, {"xAxis": band.stop - 0.5}])
     label = FONT | {"color": INK, "position": "inside", "overflow": "truncate"}
     blank["markArea"] = {"silent": True, "label": label, "data": bands}
