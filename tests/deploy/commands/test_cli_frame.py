@@ -31,6 +31,7 @@ COMMANDS = (
     "annotate",
     "record",
     "replay",
+    "check",
     "evaluate",
     "compare",
     "fit-value",

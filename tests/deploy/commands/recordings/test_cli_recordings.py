@@ -30,6 +30,11 @@ WINDOW_KEYS = {
     "cost_physical",
     "cost_debt",
     "provisional",
+    "number",
+    "departure_time_s",
+    "reentry_time_s",
+    "length_steps",
+    "length_s",
 }
 
 
