@@ -113,7 +113,7 @@ def test_two_extras_of_the_same_packages_are_one(monkeypatch: pytest.MonkeyPatch
 def test_a_sentence_names_a_few_of_many_and_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
     absent(monkeypatch, *packages_of(["live"]))
     told = told_missing("the page", ["live"], met="uvicorn")
-    assert told.startswith("the page needs what is not installed here (uvicorn, datasketches, rich, scipy and 7 more).")
+    assert told.startswith("the page needs what is not installed here (uvicorn, datasketches, rich, scipy and 8 more).")
     assert told.count("install ") == 1
 
 
