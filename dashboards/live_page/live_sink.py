@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from springback.dashboards.live_page.alerts.alert_book import Alert, AlertBook
-from springback.dashboards.live_page.alerts.conditions import conditions_of
+from springback.dashboards.live_page.alerts.conditions import Condition, conditions_of
 from springback.dashboards.live_page.fleet_rows import FleetRow, fleet_rows
 from springback.dashboards.live_page.fleet_view import FleetView
 from springback.producers.broker_fault import FaultLog
@@ -71,6 +71,11 @@ class LiveSink:
                 self._alerts = self._book.step(conditions_of(self._view, now_s, self._view.times), now_s)
                 self._alerts_s = now_s
             return self._alerts
+
+    def waiting_for_alerts(self) -> list[Condition]:
+        """What held when the alerts were last asked for, and not yet for as long as its alert takes."""
+        with self._lock:
+            return self._book.waiting
 
     def write(self, reading: Reading) -> None:
         """Folds one reading in, which the broker got just now."""

@@ -46,9 +46,14 @@ _Place = tuple[str, str]
 
 
 class AlertBook:
-    """Takes in what holds, again and again, and knows the alerts."""
+    """Takes in what holds, again and again, and knows the alerts.
+
+    Attributes:
+        waiting: what holds now, and has not held for as long as its alert takes.
+    """
 
     def __init__(self) -> None:
+        self.waiting: list[Condition] = []
         self._entries: dict[_Place, _Entry] = {}
         self._seeing = False
         self._stepped_s: float | None = None
@@ -83,6 +88,7 @@ class AlertBook:
             for place, entry in self._entries.items()
             if place in found or self._is_kept(entry, now_s, blind)
         }
+        self.waiting = [entry.condition for place, entry in self._entries.items() if place in found and not entry.told]
         told = [
             _alert(entry, now_s, over=not blind and place not in found)
             for place, entry in self._entries.items()

@@ -222,7 +222,9 @@ def looked_at_text(sink: LiveSink, alerts: Sequence[Alert]) -> str:
     if blindness == "catching up":
         return f"Not known yet: the topics are still being read. {seen.capitalize()}."
     unread = " Steps wait unread, so what agents do now is not known." if blindness == "no worker" else ""
-    return f"{counted}; {seen}, broker answered {_ago(now_s - answered_s)}.{unread}"
+    names = sorted({condition.rule.name for condition in sink.waiting_for_alerts()})
+    waiting = f" So now, but not yet for as long as an alert takes: {', '.join(names)}." if names else ""
+    return f"{counted}; {seen}, broker answered {_ago(now_s - answered_s)}.{unread}{waiting}"
 
 
 def _ago(seconds: float) -> str:

@@ -28,6 +28,15 @@ def test_a_condition_is_told_once_it_has_held_and_for_a_while_after() -> None:
     assert book.step([], 500.0) == []
 
 
+def test_what_holds_and_is_no_alert_yet_is_known() -> None:
+    book = AlertBook()
+    waiting = []
+    for at_s, held in ((100.0, [BREACHED]), (130.0, [BREACHED]), (140.0, []), (500.0, []), (501.0, [BREACHED])):
+        book.step(held, at_s)
+        waiting.append(book.waiting)
+    assert waiting == [[BREACHED], [], [], [], [BREACHED]]
+
+
 def test_what_held_for_less_is_never_told() -> None:
     book = AlertBook()
     assert book.step([BREACHED], 100.0) == book.step([], 110.0) == book.step([BREACHED], 129.0) == []
