@@ -1,6 +1,6 @@
 """A broker's topic of steps, as the reader of episodes sees it: one partition, offsets, times, and a beginning."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +31,7 @@ class FakeStepsBroker:
         self.gone, self.at_once = gone, at_once
         self.given: list[int] = []
         self.readings = self.open = self.most_open = 0
+        self.on_start: Callable[[], object] = lambda: None
 
     def consumer(self, **_: Any) -> "FakeConsumer":
         """In place of aiokafka's."""
@@ -45,6 +46,7 @@ class FakeConsumer:
 
     async def start(self) -> None:
         self._broker.readings += 1
+        self._broker.on_start()
         self._broker.open += 1
         self._broker.most_open = max(self._broker.most_open, self._broker.open)
 

@@ -135,11 +135,12 @@ def test_an_episode_that_is_over_without_an_end_is_read_once_more_and_then_let_b
 
 def test_a_reading_that_takes_long_is_not_done_again_soon() -> None:
     async def scenario(reader: EpisodeReader, broker: FakeStepsBroker, clock: Clock) -> None:
-        read = reader.ask(wanted(1))
-        while not broker.readings:
-            await asyncio.sleep(0.001)
-        clock.now_s += 30.0  # the reading is on its way
-        await ended(read)
+        def take_long() -> None:
+            clock.now_s += 30.0
+
+        broker.on_start = take_long
+        await reader.finished(wanted(1))
+        broker.on_start = lambda: None
         clock.now_s += 299.0
         await reader.finished(wanted(1))
         assert broker.readings == 1
