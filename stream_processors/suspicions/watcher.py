@@ -38,6 +38,8 @@ MOST_NOTES = 20
 _HALF_HOUR_S, _ZONE_TOLERANCE_S, _WIDEST_ZONE_S = 1800.0, 30.0, 14 * 3600.0
 _ZONE_SHARE = 0.8
 _LEAD_S = 60.0
+_SIMULATED_RATE = 1.25
+"""Of seconds to those of the broker: no clock that is only wrong runs so fast."""
 _ONE_EPISODE_FAMILIES = 8
 _LEAST_REFERENCES = 3
 
@@ -73,6 +75,25 @@ class _Agent:
     backwards_s: float = 0.0
     clocked: int = 0
     zones: Counter[int] = field(default_factory=Counter)
+    leads: "_Leads | None" = None
+
+
+@dataclass(slots=True)
+class _Leads:
+    """By how much an agent's clock is ahead of the broker's: at first, at last, and where it was too much."""
+
+    first_s: float
+    first_at_s: float
+    last_s: float = 0.0
+    last_at_s: float = 0.0
+    too_far: int = 0
+    example: str = ""
+
+    @property
+    def rate(self) -> float:
+        """How many seconds it makes of one of the broker's."""
+        passed_s = self.last_at_s - self.first_at_s
+        return 1.0 + (self.last_s - self.first_s) / passed_s if passed_s > 0.0 else 1.0
 
 
 class SuspicionWatcher:
@@ -177,14 +198,16 @@ class SuspicionWatcher:
         ahead_s, agent = float(times[-1]) - message.time_s, frame.episodes[-1].agent
         if not abs(ahead_s) <= 2 * _WIDEST_ZONE_S:
             return
-        self._agent(agent).clocked += 1
+        known = self._agent(agent)
+        known.clocked += 1
+        known.leads = leads = known.leads or _Leads(ahead_s, message.time_s)
+        leads.last_s, leads.last_at_s = ahead_s, message.time_s
         half_hours = round(ahead_s / _HALF_HOUR_S)
         if half_hours and abs(ahead_s - half_hours * _HALF_HOUR_S) <= _ZONE_TOLERANCE_S:
-            self._agent(agent).zones[half_hours] += 1
+            known.zones[half_hours] += 1
         elif ahead_s > _LEAD_S:
-            arrived = f"a step of {ahead_s:.0f} s after the message that brought it"
-            sign = Sign("clock_ahead", f"agent {quoted(agent)}", arrived, "times up to the message's")
-            self._ledger.note(sign, message.place)
+            leads.too_far += 1
+            leads.example = message.place
 
     def _agent(self, name: str) -> _Agent:
         """What is known of an agent; of more than `MOST_AGENTS` nothing is kept."""
@@ -312,8 +335,16 @@ class SuspicionWatcher:
             self._agent(name).left += sum(watch.last_at < newest and watch.steps > 1 for watch in watches)
 
     def _note_agents(self) -> None:
+        fast: list[float] = []
         for name, agent in self._agents.items():
             subject = f"agent {quoted(name)}"
+            if agent.leads is not None and agent.leads.too_far:
+                if agent.leads.rate > _SIMULATED_RATE:
+                    fast.append(agent.leads.rate)
+                else:
+                    arrived = f"a step of {agent.leads.last_s:.0f} s after the message that brought it"
+                    sign = Sign("clock_ahead", subject, arrived, "times up to the message's")
+                    self._ledger.note(sign, agent.leads.example, agent.leads.too_far)
             if agent.left and not agent.ends:
                 arrived = f"{agent.left} episodes that it has left for others, and no end of any"
                 self._ledger.note(Sign("no_ends", subject, arrived, "an end for each episode"), "", agent.left)
@@ -326,6 +357,10 @@ class SuspicionWatcher:
                     continue  # a spool that is being sent passes by whole half hours
                 apart = f"{abs(half_hours) / 2:g} h {'ahead of' if half_hours > 0 else 'behind'} the broker"
                 self._ledger.note(Sign("clock_zone", subject, f"a clock {apart}", "UTC"), "", count)
+
+        if fast:
+            agents = f"{len(fast)} agent{'' if len(fast) == 1 else 's'}"
+            self.note(f"clocks of {agents} run up to {max(fast):.1f} times as fast as the broker's: simulated time")
 
     def _note_groups(self) -> None:
         """What families show; and of what they do not show as a whole, what single agents of them do."""

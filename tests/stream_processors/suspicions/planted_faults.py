@@ -49,18 +49,26 @@ def found_in(docs: Iterable[Doc], *, config: ResilienceConfig | None = None, bat
 
 
 def found_live(
-    docs: Iterable[Doc], *, keyed: bool = True, ahead_s: float = 0.0, catching_up_s: float = 0.0
+    docs: Iterable[Doc],
+    *,
+    keyed: bool = True,
+    ahead_s: float = 0.0,
+    catching_up_s: float = 0.0,
+    times_as_fast: float = 1.0,
 ) -> Findings:
     """What a look at a topic that these frames come to, with the broker's clock so far ahead of the agents'.
 
-    It is ahead by `catching_up_s` less with each frame, down to nothing.
+    It is ahead by `catching_up_s` less with each frame, down to nothing. The agents' clocks run `times_as_fast` as it.
     """
+    began_s: float | None = None
     watcher = SuspicionWatcher(ResilienceConfig(), live=True)
     for offset, doc in enumerate(docs):
         ahead_s = max(ahead_s - catching_up_s, 0.0) if catching_up_s else ahead_s
         times = doc["steps"].get("time_s") or [1_790_000_000.0]
+        began_s = times[-1] if began_s is None else began_s
+        brokers_s = began_s + (times[-1] - began_s) / times_as_fast + ahead_s
         key = doc["producer"].encode() if keyed else b""
-        watcher.watch([Message(json.dumps(doc).encode(), f"steps 0 {offset}", times[-1] + ahead_s, key)])
+        watcher.watch([Message(json.dumps(doc).encode(), f"steps 0 {offset}", brokers_s, key)])
     return watcher.finish()
 
 
