@@ -4,6 +4,7 @@ It runs the tracker of the worker over the frames, without scoring them, and kee
 together. What it keeps has bounds: episodes, agents and families beyond them are looked at no closer.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -38,8 +39,8 @@ MOST_NOTES = 20
 _HALF_HOUR_S, _ZONE_TOLERANCE_S, _WIDEST_ZONE_S = 1800.0, 30.0, 14 * 3600.0
 _ZONE_SHARE = 0.8
 _LEAD_S = 60.0
-_SIMULATED_RATE = 1.25
-"""Of seconds to those of the broker: no clock that is only wrong runs so fast."""
+_STEADY_S = 10.0
+"""The lead of a clock that is only wrong changes by less: simulated time runs at another rate, or stands still."""
 _ONE_EPISODE_FAMILIES = 8
 _LEAST_REFERENCES = 3
 
@@ -64,6 +65,21 @@ class Message:
 
 
 @dataclass(slots=True)
+class _Leads:
+    """By how much an agent's clock is ahead of the broker's, and where it was too much."""
+
+    least_s: float = math.inf
+    most_s: float = -math.inf
+    too_far: int = 0
+    example: str = ""
+
+    @property
+    def wander_s(self) -> float:
+        """By how much the lead changed."""
+        return self.most_s - self.least_s
+
+
+@dataclass(slots=True)
 class _Agent:
     begun: int = 0
     ends: int = 0
@@ -75,25 +91,7 @@ class _Agent:
     backwards_s: float = 0.0
     clocked: int = 0
     zones: Counter[int] = field(default_factory=Counter)
-    leads: "_Leads | None" = None
-
-
-@dataclass(slots=True)
-class _Leads:
-    """By how much an agent's clock is ahead of the broker's: at first, at last, and where it was too much."""
-
-    first_s: float
-    first_at_s: float
-    last_s: float = 0.0
-    last_at_s: float = 0.0
-    too_far: int = 0
-    example: str = ""
-
-    @property
-    def rate(self) -> float:
-        """How many seconds it makes of one of the broker's."""
-        passed_s = self.last_at_s - self.first_at_s
-        return 1.0 + (self.last_s - self.first_s) / passed_s if passed_s > 0.0 else 1.0
+    leads: _Leads = field(default_factory=_Leads)
 
 
 class SuspicionWatcher:
@@ -200,8 +198,8 @@ class SuspicionWatcher:
             return
         known = self._agent(agent)
         known.clocked += 1
-        known.leads = leads = known.leads or _Leads(ahead_s, message.time_s)
-        leads.last_s, leads.last_at_s = ahead_s, message.time_s
+        leads = known.leads
+        leads.least_s, leads.most_s = min(leads.least_s, ahead_s), max(leads.most_s, ahead_s)
         half_hours = round(ahead_s / _HALF_HOUR_S)
         if half_hours and abs(ahead_s - half_hours * _HALF_HOUR_S) <= _ZONE_TOLERANCE_S:
             known.zones[half_hours] += 1
@@ -335,14 +333,14 @@ class SuspicionWatcher:
             self._agent(name).left += sum(watch.last_at < newest and watch.steps > 1 for watch in watches)
 
     def _note_agents(self) -> None:
-        fast: list[float] = []
+        wandering: list[float] = []
         for name, agent in self._agents.items():
             subject = f"agent {quoted(name)}"
-            if agent.leads is not None and agent.leads.too_far:
-                if agent.leads.rate > _SIMULATED_RATE:
-                    fast.append(agent.leads.rate)
+            if agent.leads.too_far:
+                if agent.leads.wander_s > _STEADY_S:
+                    wandering.append(agent.leads.wander_s)
                 else:
-                    arrived = f"a step of {agent.leads.last_s:.0f} s after the message that brought it"
+                    arrived = f"a step of {agent.leads.most_s:.0f} s after the message that brought it"
                     sign = Sign("clock_ahead", subject, arrived, "times up to the message's")
                     self._ledger.note(sign, agent.leads.example, agent.leads.too_far)
             if agent.left and not agent.ends:
@@ -358,9 +356,11 @@ class SuspicionWatcher:
                 apart = f"{abs(half_hours) / 2:g} h {'ahead of' if half_hours > 0 else 'behind'} the broker"
                 self._ledger.note(Sign("clock_zone", subject, f"a clock {apart}", "UTC"), "", count)
 
-        if fast:
-            agents = f"{len(fast)} agent{'' if len(fast) == 1 else 's'}"
-            self.note(f"clocks of {agents} run up to {max(fast):.1f} times as fast as the broker's: simulated time")
+        if wandering:
+            clocks = (
+                "the clock of 1 agent runs" if len(wandering) == 1 else f"the clocks of {len(wandering)} agents run"
+            )
+            self.note(f"{clocks} at another rate than the broker's, {max(wandering):.0f} s apart: simulated time")
 
     def _note_groups(self) -> None:
         """What families show; and of what they do not show as a whole, what single agents of them do."""
