@@ -45,6 +45,8 @@ ARGUMENTS: dict[tuple[str, ...], list[str]] = {
     ("replay",): ["--speed", "max", str(DATA / "habitat_lab_pointnav.frames.jsonl.gz")],
     ("baseline", "export"): ["{folder}/none.baseline"],
     ("baseline", "import"): ["{baseline}"],
+    ("baseline", "unfreeze"): [],
+    ("check",): ["--seconds", "1"],
     ("dead-letters", "list"): [],
     ("dead-letters", "show"): ["0:0"],
     ("dead-letters", "resend"): ["--reason", "wrong_key", "--yes"],

@@ -106,8 +106,8 @@ def test_stress_costs_the_simulated_agents_recovery_and_the_metrics_show_it_live
     assert watcher.agents_in_rebound
     assert "transportation · babyai-bot" in printed
     assert re.search(r"^Learning 0/80 references behind the bounds \(0 s\)$", printed, re.M)
-    assert re.search(r"^Stress (\d+)/\1 λ 0\.8", printed, re.M)
-    assert re.search(r"^The dearest rebound window: recovery cost \d+\.\d\d in \d+ steps .* λ 0\.\d$", printed, re.M)
+    assert re.search(r"^Stress (\d+)/\1 λ [01]\.\d", printed, re.M)
+    assert re.search(r"^The dearest rebound window: recovery cost \d+\.\d\d in \d+ steps .* λ [01]\.\d$", printed, re.M)
     assert "The agents move now, for about " in printed
 
 
