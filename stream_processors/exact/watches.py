@@ -27,9 +27,9 @@ from springback.stream_processors.exact.port import StagePort
 RESEEK_S = 2.0
 """Wait before a partition with a hole is sent back once more."""
 _TIMES = 3
-_SILENCES = 20
-"""Each takes a second of waiting for the broker."""
 """Looks in a row that must find the state ahead before the broker is asked for the last message."""
+_SILENCES = 20
+"""Times that it is asked, each with a second to answer in, before nothing is taken for a no."""
 _log = logging.getLogger(__name__)
 
 
