@@ -360,7 +360,9 @@ class SuspicionWatcher:
             clocks = (
                 "the clock of 1 agent runs" if len(wandering) == 1 else f"the clocks of {len(wandering)} agents run"
             )
-            self.note(f"{clocks} at another rate than the broker's, {max(wandering):.0f} s apart, as simulated time does")
+            self.note(
+                f"{clocks} at another rate than the broker's, {max(wandering):.0f} s apart, as simulated time does"
+            )
 
     def _note_groups(self) -> None:
         """What families show; and of what they do not show as a whole, what single agents of them do."""
