@@ -209,3 +209,8 @@ class StepFrame(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """How many rows `steps` has."""
         episode = self.steps.get("episode")
         return 0 if episode is None else len(episode)
+
+    def numbers(self, name: str) -> Optional[npt.NDArray[Any]]:
+        """The column of that name; None where it was not given, or holds texts."""
+        column = self.steps.get(name)
+        return None if isinstance(column, TextColumn) else column

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from springback.producers.contract.codec import decode_document
 from springback.producers.contract.columns import EARLIEST_TIME_S, LARGEST_LEAD_S, STEP_COLUMNS, YEAR_2100_S
 from springback.producers.contract.fault_words import shown
-from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, NavigationOutcome, StepFrame, TextColumn
+from springback.producers.contract.frame import EpisodeEnd, EpisodeHeader, NavigationOutcome, StepFrame
 from springback.producers.errors import UnreadableFrameError
 
 Floats = npt.NDArray[np.float64]
@@ -391,8 +391,8 @@ def _median(values: Floats, least: int) -> float:
 
 
 def _times_of(frame: StepFrame) -> list[Sign]:
-    times = frame.steps.get("time_s")
-    if times is None or isinstance(times, TextColumn) or not len(times):
+    times = frame.numbers("time_s")
+    if times is None or not len(times):
         return []
     found = wrong_time(float(times[-1]))
     return [] if found is None else [Sign(found[0], "time_s", found[1], "seconds since 1970, UTC")]
@@ -400,21 +400,21 @@ def _times_of(frame: StepFrame) -> list[Sign]:
 
 def units_of_frame(frame: StepFrame) -> list[Sign]:
     """The units of the first episode of a frame that cannot be right, where it has enough steps there."""
-    episode = frame.steps.get("episode")
-    time_s = frame.steps.get("time_s")
-    if episode is None or len(episode) < UNIT_STEPS or isinstance(episode, TextColumn):
+    episode = frame.numbers("episode")
+    time_s = frame.numbers("time_s")
+    if episode is None or len(episode) < UNIT_STEPS:
         return []
     rows = np.flatnonzero(episode == episode[0])
     step: Any = frame.steps["step"]
     step = step[rows]
     gap_s = np.full(len(rows), np.nan)
-    if time_s is not None and not isinstance(time_s, TextColumn):
+    if time_s is not None:
         follows = np.diff(step) == 1
         gap_s[1:][follows] = np.diff(time_s[rows])[follows]
     given: dict[str, Floats] = {}
     for name in ("cycle_time_s", "planning_s", "perception_s", "travel"):
-        column = frame.steps.get(name)
-        if column is not None and not isinstance(column, TextColumn):
+        column = frame.numbers(name)
+        if column is not None:
             given[name] = column[rows]
     headers = frame.episodes
     agent = headers[int(episode[0])].agent if 0 <= int(episode[0]) < len(headers) else ""

@@ -22,8 +22,6 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final, Optional, cast
 
-import numpy as np
-
 from springback.producers.contract.codec import MAX_FRAME_BYTES, decode_frame, encode_json
 from springback.producers.contract.frame import StepFrame
 from springback.producers.emitter.reports import Report, ReportedStep, build_frame
@@ -360,8 +358,8 @@ def _begins_s(mapping: SignalMapping | None, path: Path) -> float | None:
         if recording is not None:
             return next((m.receive_s for m in find_source(kind, "recording").load()(recording)), None)
         frames = _native_frames(path, str(path), _tell_nobody, stack)
-        times = (recorded.frame.steps.get("time_s") for recorded in frames)
-        return next((float(column[0]) for column in times if isinstance(column, np.ndarray) and len(column)), None)
+        times = (recorded.frame.numbers("time_s") for recorded in frames)
+        return next((float(column[0]) for column in times if column is not None and len(column)), None)
 
 
 def _tell_nobody(part: UnreadablePart) -> None:

@@ -140,8 +140,8 @@ def _noting(summary: ReplaySummary, recorded: RecordedFrame) -> Callable[[FrameR
 
 def _end_time_s(frame: StepFrame) -> float | None:
     """The time of the frame's last step that has one, before which the frame was not complete."""
-    times = frame.steps.get("time_s")
-    if not isinstance(times, np.ndarray):
+    times = frame.numbers("time_s")
+    if times is None:
         return None
     known = times[np.isfinite(times)]
     return float(known[-1]) if known.size else None

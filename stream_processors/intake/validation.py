@@ -259,8 +259,8 @@ def recorded_arrival_s(frame: StepFrame, before_s: float) -> float:
         frame: the frame.
         before_s: when the one before came, seconds UTC epoch.
     """
-    times = frame.steps.get("time_s")
-    if isinstance(times, np.ndarray) and len(times) and EARLIEST_TIME_S <= times[-1] <= YEAR_2100_S:
+    times = frame.numbers("time_s")
+    if times is not None and len(times) and EARLIEST_TIME_S <= times[-1] <= YEAR_2100_S:
         return float(times[-1])
     return before_s
 

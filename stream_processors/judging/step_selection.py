@@ -169,8 +169,8 @@ def shown_step(frame: StepFrame, row: int) -> ShownStep:
     """What is shown of a step: its texts and numbers, without those that are absent, not finite or zero."""
     shown: ShownStep = {name: text for name in _SHOWN_TEXTS if (text := _text(frame, name, row))}
     for name in _SHOWN_NUMBERS:
-        column = frame.steps.get(name)
-        if column is not None and not isinstance(column, TextColumn):
+        column = frame.numbers(name)
+        if column is not None:
             value = float(column[row])
             if np.isfinite(value) and (value or name == "progress"):
                 shown[name] = round(value, _DIGITS)
@@ -181,8 +181,8 @@ def _given(frame: StepFrame) -> Mask:
     """The rows that the producer has scored itself, even if only in part or wrongly."""
     given = np.zeros(frame.n_steps, dtype=np.bool_)
     for name in JUDGE_COLUMNS:
-        column = frame.steps.get(name)
-        if column is not None and not isinstance(column, TextColumn):
+        column = frame.numbers(name)
+        if column is not None:
             given |= ~is_absent(np.asarray(column, dtype=np.float64))
     return given
 
@@ -192,8 +192,8 @@ def _eventful(frame: StepFrame, rows: Rows, trail: EpisodeTrail) -> Mask:
     progress = np.asarray(frame.steps["progress"])[rows]
     found: Mask = np.diff(progress, prepend=trail.progress) < 0
     for name in ("retries", "violation"):
-        column = frame.steps.get(name)
-        if column is not None and not isinstance(column, TextColumn):
+        column = frame.numbers(name)
+        if column is not None:
             found |= column[rows] > 0
     feedback = frame.steps.get("feedback")
     if isinstance(feedback, TextColumn):

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from springback.producers.contract.fault_words import shown
-from springback.producers.contract.frame import TextColumn
 from springback.producers.contract.suspicions import (
     KINDS,
     Sign,
@@ -178,8 +177,8 @@ def _rejected(table: StepTable) -> Iterator[FrameSign]:
 
 def _replaced(table: StepTable, frame: int) -> Sign | None:
     arrived = table.frames[frame]
-    times = arrived.frame.steps.get("time_s")
-    if times is None or isinstance(times, TextColumn):
+    times = arrived.frame.numbers("time_s")
+    if times is None:
         return None
     wrong = [cell for cell in times.tolist() if wrong_time(cell, arrived.broker_time_s) is not None]
     found = wrong_time(wrong[0], arrived.broker_time_s) if wrong else None

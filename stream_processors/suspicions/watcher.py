@@ -190,8 +190,8 @@ class SuspicionWatcher:
 
     def _note_clock(self, frame: StepFrame, message: Message) -> None:
         """Compares the time of a frame's last step with the broker's."""
-        times = frame.steps.get("time_s")
-        if not isinstance(times, np.ndarray) or not len(times) or not frame.episodes or message.time_s is None:
+        times = frame.numbers("time_s")
+        if times is None or not len(times) or not frame.episodes or message.time_s is None:
             return
         ahead_s, agent = float(times[-1]) - message.time_s, frame.episodes[-1].agent
         if not abs(ahead_s) <= 2 * _WIDEST_ZONE_S:
