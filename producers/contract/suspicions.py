@@ -223,6 +223,7 @@ _COLUMNS: Final = tuple(spec.name for spec in STEP_COLUMNS)
 _FRAME_FIELDS: Final = StepFrame.__struct_fields__
 _THOUSANDS: Final = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 _MOST_NAMES: Final = 8
+_MOST_TEXT: Final = 64
 
 
 class Sign(NamedTuple):
@@ -245,6 +246,11 @@ class Sign(NamedTuple):
         """The sign in words, with what to do."""
         kind = KINDS[self.kind]
         return f"{self.subject}: {self.arrived}; expected {self.expected}; {kind.damage}. {kind.advice}"
+
+
+def quoted(text: object) -> str:
+    """A text from outside, in quotes and cut to length."""
+    return repr(str(shown(text))[:_MOST_TEXT])
 
 
 def signs_of_frame(data: bytes, frame: StepFrame) -> list[Sign]:
@@ -297,7 +303,7 @@ def _unknown(part: object, known: tuple[str, ...], kind: str, what: str) -> list
         return []
     given = [name for name in part if name not in known][:_MOST_NAMES]
     return [
-        Sign(kind, f"{what} {str(shown(name))[:64]!r}", "it is not in the contract", _expected(str(name)[:64], known))
+        Sign(kind, f"{what} {quoted(name)}", "it is not in the contract", _expected(str(name)[:_MOST_TEXT], known))
         for name in given
         if not str(name).startswith(("_", "x_", "x-"))
     ]
@@ -320,8 +326,8 @@ def contradictions(headers: Iterable[EpisodeHeader]) -> list[Sign]:
             f"{name} {value!r}" for name in ("perturbation", "attack") if (value := getattr(header, name)) != "none"
         ]
         if said:
-            agent = f"family {str(shown(header.family))[:64]!r}"
-            arrived = f"episode {str(shown(header.episode))[:64]!r} is a reference with {', '.join(said)[:160]}"
+            agent = f"family {quoted(header.family)}"
+            arrived = f"episode {quoted(header.episode)} is a reference with {', '.join(said)[:160]}"
             found.append(Sign("stressed_reference", agent, arrived, "references that are undisturbed"))
     return found
 
@@ -418,4 +424,4 @@ def units_of_frame(frame: StepFrame) -> list[Sign]:
             given[name] = column[rows]
     headers = frame.episodes
     agent = headers[int(episode[0])].agent if 0 <= int(episode[0]) < len(headers) else ""
-    return list(unit_signs(f"agent {str(shown(agent))[:64]!r}", gap_s, given))
+    return list(unit_signs(f"agent {quoted(agent)}", gap_s, given))

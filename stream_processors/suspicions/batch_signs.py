@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from springback.producers.contract.fault_words import shown
 from springback.producers.contract.suspicions import (
     KINDS,
     Sign,
     contradictions,
+    quoted,
     units_of_frame,
     unknown_names,
     wrong_time,
@@ -47,7 +47,6 @@ WORKER_KINDS = tuple(
 """What a worker can tell without keeping anything besides its state, the most damaging first."""
 STILL_STEPS = 10
 """Fewer steps without progress say nothing (ours)."""
-_MOST_TEXT = 64
 MOST_SESSIONS = 4096
 """Of so many sessions a worker remembers that it has looked at a frame of theirs."""
 
@@ -58,11 +57,6 @@ class FrameSign(NamedTuple):
     frame: int
     sign: Sign
     times: int
-
-
-def quoted(text: str) -> str:
-    """A text from outside, in quotes and cut to length."""
-    return repr(str(shown(text))[:_MOST_TEXT])
 
 
 def signs_of_batch(table: StepTable, found: TrackerOutputs) -> Iterator[FrameSign]:

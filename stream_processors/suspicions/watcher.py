@@ -15,7 +15,7 @@ import numpy as np
 from springback.producers.contract.codec import decode_frame
 from springback.producers.contract.columns import EARLIEST_TIME_S
 from springback.producers.contract.frame import StepFrame
-from springback.producers.contract.suspicions import Sign, contradictions, unknown_names
+from springback.producers.contract.suspicions import Sign, contradictions, quoted, unknown_names
 from springback.producers.errors import UnreadableFrameError
 from springback.stream_processors.intake.step_table import ArrivedFrame, Integers, StepTable, TableEpisode
 from springback.stream_processors.intake.validation import recorded_arrival_s, tabulate
@@ -25,7 +25,7 @@ from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeSummary
 from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker, TrackerOutputs
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
-from springback.stream_processors.suspicions.batch_signs import quoted, signs_of_batch
+from springback.stream_processors.suspicions.batch_signs import signs_of_batch
 from springback.stream_processors.suspicions.episode_watch import LOADS, EpisodeWatch
 from springback.stream_processors.suspicions.findings import Findings, Ledger, LookedAt
 from springback.stream_processors.suspicions.group_rules import Group
