@@ -47,6 +47,7 @@ class Group:
         episodes: that have ended, or were left.
         moved_successes: successes of `STILL_STEPS` or more in which progress was not the same throughout.
         still_successes: those in which it was.
+        stride: how far apart the step numbers are of the first that skips; 0 if none does.
         counts: of them by what they show; an example of each in `examples`.
     """
 
@@ -59,6 +60,7 @@ class Group:
     steps: int = 0
     missing: int = 0
     gapped: int = 0
+    stride: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
     first_steps: dict[int, int] = field(default_factory=dict)
@@ -114,7 +116,9 @@ class Group:
             self._count("progress_falls", success and watch.last <= watch.first - 0.5, example)
             self._count("progress_jumps", success and watch.jumped, example)
             self._count("progress_low", success and not watch.still and watch.highest < _LOW, example)
-        self._count("step_numbers_skip", watch.skips, f"every {watch.stride}; {example}")
+        self._count("step_numbers_skip", watch.skips, example)
+        if watch.skips and not self.stride:
+            self.stride = watch.stride
         for name in watch.counts_up():
             self._count(f"counted_up {name}", True, f"from {watch.loads[name].first:g} to {watch.loads[name].last:g}")
         path = None if summary.navigation is None else summary.navigation.path
@@ -162,14 +166,14 @@ class Group:
                 yield Sign(kind, self.name, words, expected), self.examples[kind], max(count, KINDS[kind].least)
 
     def _step_numbers(self) -> Iterator[tuple[Sign, str, int]]:
-        if self.counts.get("step_numbers_skip"):
-            example = self.examples["step_numbers_skip"]
-            arrived = f"numbers that rise by {example.split(';')[0].removeprefix('every ')} or a multiple of it"
-            yield (
-                Sign("step_numbers_skip", self.name, arrived, "each one more than the last"),
-                example.partition("; ")[2],
-                self.counts["step_numbers_skip"],
+        if self.stride:
+            sign = Sign(
+                "step_numbers_skip",
+                self.name,
+                f"numbers that rise by {self.stride} or a multiple of it",
+                "each one more than the last",
             )
+            yield sign, self.examples["step_numbers_skip"], self.counts["step_numbers_skip"]
         elif (
             self.missing >= _MISSING_STEPS
             and self.missing >= _MISSING_SHARE * (self.steps + self.missing)
