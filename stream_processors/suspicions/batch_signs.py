@@ -174,9 +174,9 @@ def _replaced(table: StepTable, frame: int) -> Sign | None:
     times = arrived.frame.numbers("time_s")
     if times is None:
         return None
-    wrong = [cell for cell in times.tolist() if wrong_time(cell, arrived.broker_time_s) is not None]
-    found = wrong_time(wrong[0], arrived.broker_time_s) if wrong else None
-    return None if found is None else Sign(found[0], "time_s", found[1], "seconds since 1970, UTC")
+    found = (wrong_time(cell, arrived.broker_time_s) for cell in times.tolist())
+    first = next(filter(None, found), None)
+    return None if first is None else Sign(first[0], "time_s", first[1], "seconds since 1970, UTC")
 
 
 def _unused(kind: str, steps: UnusedSteps) -> Sign:
