@@ -169,7 +169,7 @@ class SuspicionWatcher:
         self._note_groups()
         self._note_families()
         self._looked.agents, self._looked.families = len(self._agents), len(self._family_episodes)
-        notes = (*self._notes[:MOST_NOTES], *self._constant_notes())
+        notes = (*self._notes, *self._constant_notes())
         return Findings(suspicions=self._ledger.suspicions(), looked_at=self._looked, notes=notes)
 
     def _decoded(self, message: Message) -> StepFrame | None:
@@ -408,7 +408,7 @@ class SuspicionWatcher:
                 arrived = f"{count} of its {ended} ended episodes are references that end in success"
                 self._ledger.note(Sign("few_references", subject, arrived, f"{needed} or more"), "")
             elif count < needed:
-                self._notes.append(
+                self.note(
                     f"{subject} has {count} references that end in success: with fewer than {needed} its windows are "
                     "provisional"
                 )
