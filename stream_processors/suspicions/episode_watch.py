@@ -54,8 +54,6 @@ class EpisodeWatch:
         steps: rows followed.
         first_step, last_step: numbers of the first row and of the last.
         stride: the greatest number that divides all distances between steps; 0 before there are two.
-        strides: how many distances there were.
-        missing: how many numbers between the first and the last were left out.
         first, last, lowest, highest: progress after its first step and its last, and its bounds.
         rise: the largest rise of progress from one step to the next.
         values: the first values of progress, at most three.
@@ -71,8 +69,6 @@ class EpisodeWatch:
     first_step: int = -1
     last_step: int = -1
     stride: int = 0
-    strides: int = 0
-    missing: int = 0
     first: float = math.nan
     last: float = math.nan
     lowest: float = math.inf
@@ -92,8 +88,6 @@ class EpisodeWatch:
         step, progress = table.step[rows], table.progress[rows]
         ahead = np.diff(step) if self.last_step < 0 else np.diff(step, prepend=self.last_step)
         self.stride = math.gcd(self.stride, int(np.gcd.reduce(ahead))) if len(ahead) else self.stride
-        self.strides += len(ahead)
-        self.missing += int(ahead.sum()) - len(ahead)
         time_s = np.where(table.clocked[rows], table.time_s[rows], np.nan)
         since_s = np.diff(time_s, prepend=self.last_time_s)
         back = since_s < -BACKWARDS_S
@@ -138,7 +132,12 @@ class EpisodeWatch:
     @property
     def skips(self) -> bool:
         """Whether all numbers lie a multiple apart."""
-        return self.stride > 1 and self.strides >= UNIT_STEPS
+        return self.stride > 1 and self.steps > UNIT_STEPS
+
+    @property
+    def missing(self) -> int:
+        """How many numbers between the first and the last were left out."""
+        return self.last_step - self.first_step + 1 - self.steps
 
     def counts_up(self) -> list[str]:
         """The loads that count up."""
