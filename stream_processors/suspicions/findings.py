@@ -15,13 +15,12 @@ MOST_SUBJECTS = 256
 MOST_TOLD = 5
 """Subjects of a kind that a report names."""
 OTHERS = "others"
+_LOSES_REFERENCES = (
+    "rejected_part", "episode_id_reused", "session_changing", "first_step_not_0", "no_ends", "one_episode_families"
+)  # fmt: skip
 _FOLLOWS: Mapping[str, tuple[str, ...]] = {
-    "no_references": (
-        "rejected_part", "episode_id_reused", "session_changing", "first_step_not_0", "no_ends", "one_episode_families"
-    ),
-    "few_references": (
-        "rejected_part", "episode_id_reused", "session_changing", "first_step_not_0", "no_ends", "one_episode_families"
-    ),
+    "no_references": _LOSES_REFERENCES,
+    "few_references": _LOSES_REFERENCES,
     "step_gaps": ("rejected_part", "episode_id_reused", "session_changing", "steps_overtaken"),
     "travel_unit": ("rejected_part", "counted_up"),
 }  # fmt: skip
