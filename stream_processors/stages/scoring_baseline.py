@@ -6,9 +6,8 @@ the context is a family, so a switch writes the families that have changed and n
 from the bytes that are kept, also by the worker that made them: whoever reads them scores to the last bit alike.
 """
 
-from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -21,9 +20,7 @@ from springback.stream_processors.exact.context_log import (
     decode_content,
     decode_switch,
     digest_of,
-    encode_switch,
     read_context_key,
-    switch_key,
 )
 from springback.stream_processors.exact.contexts import HeldContext, Renewal
 from springback.stream_processors.exact.port import Output, StageEvent
@@ -179,24 +176,11 @@ def baseline_switches(
             switches.setdefault(place.partition, {})[key] = record
         else:
             contents[place.digest] = decode_content(key, record)
-    baselines: dict[frozenset[tuple[str, bytes]], StageBaseline] = {}
-
-    def content(digest: bytes) -> bytes:
-        if digest not in contents:
-            message = f"The content {digest.hex()}, which a switch names, is not among the records: read all of them."
-            raise StateFormatError(message)
-        return contents[digest]
-
-    def baseline_of(parts: Parts) -> StageBaseline:
-        key = frozenset(parts.items())
-        if key not in baselines:
-            baselines[key] = read_context(HeldContext(parts, content), grid)
-        return baselines[key]
-
+    baselines = _Baselines(contents.get, grid)
     found: dict[int, list[BaselineSwitch]] = {}
     for partition, written in switches.items():
         log = ContextLog(decode_switch(key, record) for key, record in written.items())
-        found[partition] = [BaselineSwitch(switch.from_offset, baseline_of(switch.parts)) for switch in log.path]
+        found[partition] = [BaselineSwitch(switch.from_offset, baselines.of(switch.parts)) for switch in log.path]
     return found
 
 
@@ -221,17 +205,47 @@ def family_switches(
         place = read_context_key(key)
         if place is not None and record is not None and place.partition == partition:
             (written if place.digest is None else contents)[key] = record
-    path = ContextLog(decode_switch(key, record) for key, record in written.items()).path
-    first = bisect_right(path, offsets.start, key=lambda switch: switch.from_offset) - 1
-    of_stretch = [switch for switch in path[max(0, first) :] if switch.from_offset < offsets.stop]
-    needed: dict[bytes, bytes | None] = {}
-    for switch in of_stretch:
-        parts = {name: digest for name, digest in switch.parts.items() if name == family}
-        needed[switch_key(switch)] = encode_switch(msgspec.structs.replace(switch, parts=parts))
-        for digest in parts.values():
-            key = content_key(partition, digest)
-            needed[key] = contents.get(key)
-    return baseline_switches(needed.items(), grid).get(partition, [])
+    log = ContextLog(decode_switch(key, record) for key, record in written.items())
+    of_stretch = (log.at(offsets.start), *log.after(offsets.start))
+
+    def content(digest: bytes) -> bytes | None:
+        key = content_key(partition, digest)
+        return decode_content(key, contents[key]) if key in contents else None
+
+    baselines = _Baselines(content, grid)
+    return [
+        BaselineSwitch(switch.from_offset, baselines.of({n: d for n, d in switch.parts.items() if n == family}))
+        for switch in of_stretch
+        if switch is not None and switch.from_offset < offsets.stop
+    ]
+
+
+class _Baselines:
+    """What switches name, each read once.
+
+    Args:
+        content: the content with a digest; None where it is not among the records.
+        grid: that of a baseline without families.
+    """
+
+    def __init__(self, content: Callable[[bytes], bytes | None], grid: AnchorGrid) -> None:
+        self._find = content
+        self._grid = grid
+        self._read: dict[frozenset[tuple[str, bytes]], StageBaseline] = {}
+
+    def of(self, parts: Parts) -> StageBaseline:
+        """The baseline that a context stands for."""
+        key = frozenset(parts.items())
+        if key not in self._read:
+            self._read[key] = read_context(HeldContext(parts, self._content), self._grid)
+        return self._read[key]
+
+    def _content(self, digest: bytes) -> bytes:
+        found = self._find(digest)
+        if found is None:
+            message = f"The content {digest.hex()}, which a switch names, is not among the records: read all of them."
+            raise StateFormatError(message)
+        return found
 
 
 def _outline_of(content: bytes) -> _Outline:

@@ -31,7 +31,7 @@ from springback.stream_processors.resilience.baseline.stage_baseline import (
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.resilience.readings import WindowReading, decode_reading
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
-from springback.stream_processors.stages.scoring_baseline import ScoringBaseline, baseline_switches
+from springback.stream_processors.stages.scoring_baseline import ScoringBaseline, baseline_switches, family_switches
 from springback.stream_processors.stages.track_steps import TrackSteps
 from springback.stream_processors.topics import CONTRIBUTIONS, SUMMARIES, SWITCHES, WINDOWS
 from tests.examples import examples
@@ -262,6 +262,31 @@ def test_another_file_is_gone_over_to_where_nothing_has_been_sent_of_yet() -> No
     switches = baseline_switches(switches_in(tracking.broker), CONFIG.grid)[0]
     assert [one.from_offset for one in switches] == [0, 1, 2]
     assert tracking.references() == [{"navigation": 20}, {"navigation": 20}, {"navigation": 7}]
+
+
+def test_of_a_stretch_there_is_what_scored_one_family_in_it() -> None:
+    tracking = Tracking(Fleet(learned("inspection", "navigation"), pinned=True))
+    tracking.track()
+    tracking.fleet = Fleet(learned("inspection", "navigation", references=7), pinned=True)
+    tracking.start()
+    tracking.track()
+    tracking.track()
+    records = switches_in(tracking.broker)
+
+    def scored(
+        start: int, stop: int, family: str = "navigation", partition: int = 0
+    ) -> list[tuple[int, dict[str, int]]]:
+        found = family_switches(records, partition, family, range(start, stop), CONFIG.grid)
+        return [(at, {name: one.references for name, one in learned.families.items()}) for at, learned in found]
+
+    assert scored(0, 1) == [(0, {"navigation": 20})]
+    assert scored(1, 9) == [(1, {"navigation": 20}), (2, {"navigation": 7})]
+    assert scored(5, 9) == [(2, {"navigation": 7})]
+    assert scored(5, 9, "swimming") == [(2, {})]
+    assert scored(0, 9, partition=1) == []
+    records = [(key, record) for key, record in records if b"/content/" not in key]
+    with pytest.raises(StateFormatError, match="which a switch names, is not among the records"):
+        scored(0, 1)
 
 
 def test_another_file_of_as_many_references_is_another_file() -> None:
