@@ -24,9 +24,9 @@ from springback.deploy.child_process import ChildProcess
 from springback.deploy.errors import ChildFailedError, DeployError
 from springback.deploy.run_directory import log_directory, run_directory
 from springback.producers.install_hints import missing_of, told_missing
+from springback.stream_processors.service.topic_look import plain_consumer, started
 from springback.stream_processors.settings import ENVIRONMENT_PREFIX, WorkerSettings
 from springback.stream_processors.topics import STEPS, declare_topics_for, topic_name
-from springback.stream_processors.worker.baselines import plain_consumer, started
 
 _READY_TIMEOUT_S = 150.0  # above the time after which a worker that cannot recover ends by itself
 _STOP_GRACE_S = 15.0

@@ -27,6 +27,7 @@ from springback.stream_processors.dead_letters.letters import (
 from springback.stream_processors.errors import DeadLetterError
 from springback.stream_processors.resilience.readings import decode_reading
 from springback.stream_processors.service.broker_watch import check_broker
+from springback.stream_processors.service.topic_look import plain_consumer, records_until_now, started
 from springback.stream_processors.settings import WorkerSettings
 from springback.stream_processors.topics import (
     DEAD_LETTER,
@@ -38,9 +39,7 @@ from springback.stream_processors.topics import (
     partitions_of_all,
     topic_name,
 )
-from springback.stream_processors.worker.baselines import plain_consumer, started
 
-_POLL_MS: Final = 500
 _RECORD_MS: Final = 3000
 _ANSWER_S: Final = 10.0
 
@@ -244,20 +243,10 @@ class DeadLetterTopic:
         return known
 
     async def _records(self, topic: str) -> AsyncIterator[Any]:
-        """All records that are in a topic now."""
-        if topic not in self._partitions:
-            return
-        consumer = plain_consumer(self._kafka, topic)
-        async with started(consumer):
-            ends = await consumer.end_offsets(consumer.assignment())
-            while True:
-                batches = await consumer.getmany(timeout_ms=_POLL_MS)
-                for records in batches.values():
-                    for record in records:
-                        yield record
-                # Tansu says of some logs that they end one message early: they end where nothing more comes.
-                if not batches and not [place for place, end in ends.items() if await consumer.position(place) < end]:
-                    return
+        """The records of a topic, if there is such a one."""
+        if topic in self._partitions:
+            async for record in records_until_now(self._kafka, topic):
+                yield record
 
     async def _record(self, place: Place) -> Any:
         """One record; None where there is none, or none any more."""
@@ -269,7 +258,7 @@ class DeadLetterTopic:
             consumer.assign([partition])
             first = (await consumer.beginning_offsets([partition]))[partition]
             end = (await consumer.end_offsets([partition]))[partition]
-            if not first <= place.offset <= end:  # see `_records` of the end
+            if not first <= place.offset <= end:  # see `records_until_now` of the end
                 return None
             consumer.seek(partition, place.offset)
             batches = await consumer.getmany(partition, timeout_ms=_RECORD_MS, max_records=1)

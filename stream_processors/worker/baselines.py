@@ -7,10 +7,10 @@ stage that does, and waits until the topic shows the result.
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Collection
+from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import aiokafka  # type: ignore[import-untyped]
 import msgspec
@@ -31,37 +31,10 @@ from springback.stream_processors.resilience.baseline.stage_baseline import Fami
 from springback.stream_processors.resilience.config import ResilienceConfig
 from springback.stream_processors.service.broker_watch import check_broker
 from springback.stream_processors.service.kafka_connection import KafkaConnection
+from springback.stream_processors.service.topic_look import plain_consumer, records_until_now, started
 from springback.stream_processors.topics import BASELINES, CONTRIBUTIONS, LARGEST_RECORD_BYTES, topic_name
 
 _POLL_MS = 500
-
-
-def plain_consumer(kafka: KafkaConnection, *topics: str) -> aiokafka.AIOKafkaConsumer:
-    """A consumer apart from Faust's, not started yet: of no group, it commits nothing and reads from the beginning.
-
-    It has all partitions of the topics, or none until it is assigned some.
-
-    Args:
-        kafka: how to reach the brokers.
-        topics: what to read, with their prefix.
-    """
-    return aiokafka.AIOKafkaConsumer(
-        *topics,
-        bootstrap_servers=kafka.bootstrap,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        **kafka.client_options(),
-    )
-
-
-@asynccontextmanager
-async def started(client: Any) -> AsyncIterator[None]:
-    """Starts a client of aiokafka for the block; unlike its own `async with`, closes one that could not start."""
-    try:
-        await client.start()
-        yield
-    finally:
-        await client.stop()
 
 
 class BaselineSource(Protocol):
@@ -234,13 +207,9 @@ async def _learned(kafka: KafkaConnection, prefix: str, grid: AnchorGrid | None)
     """All that the fleet has learned until now."""
     await check_broker(kafka)
     learned = StageBaseline(grid=grid or AnchorGrid())
-    consumer = plain_consumer(kafka, topic_name(BASELINES, prefix))
-    async with started(consumer):
-        ends = await consumer.end_offsets(consumer.assignment())
-        while [place for place, end in ends.items() if await consumer.position(place) < end]:
-            for records in (await consumer.getmany(timeout_ms=_POLL_MS)).values():
-                for record in records:
-                    apply_record(learned, record.key, record.value)
+    async with aclosing(records_until_now(kafka, topic_name(BASELINES, prefix))) as records:
+        async for record in records:
+            apply_record(learned, record.key, record.value)
     return learned
 
 

@@ -20,8 +20,8 @@ from springback.stream_processors.errors import StateWriteError, TransientBroker
 from springback.stream_processors.exact.port import Output
 from springback.stream_processors.exact.state import read_key
 from springback.stream_processors.service.kafka_connection import KafkaConnection
+from springback.stream_processors.service.topic_look import plain_consumer
 from springback.stream_processors.topics import topic_name
-from springback.stream_processors.worker.baselines import plain_consumer
 from springback.stream_processors.worker.transport import PromptConsumer
 
 _ASK_TIMEOUT_S = 5.0
