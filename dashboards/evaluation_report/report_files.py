@@ -11,17 +11,12 @@ import msgspec
 
 from springback.dashboards.evaluation_report.report_numbers import Progress, ReportNumbers
 from springback.dashboards.evaluation_report.report_page import report_page
+from springback.dashboards.spreadsheet_cells import harmless_text
 from springback.producers.whole_file import write_whole
 from springback.stream_processors.offline.flat_tables import FLAT_TABLES, FlatTable
 from springback.stream_processors.offline.tables import EvaluationJson
 
 PAGE, NUMBERS = "report.html", "report.json"
-# A spreadsheet takes a cell that begins like this for a formula, and names come from whoever sends steps.
-# The wide ones too, which some take for the same.
-_FORMULA = (
-    *"=+-@\t\r\n",
-    *"\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}",
-)
 
 
 def write_report(
@@ -88,6 +83,4 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _cell(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+    return harmless_text(value) if isinstance(value, str) else value

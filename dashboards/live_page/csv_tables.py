@@ -1,7 +1,6 @@
 """The tables of the pages as CSV, whole: what is not known is empty, and times are UTC by the broker's clock.
 
-Names come from whoever sends steps. A spreadsheet takes a text that begins like a formula for one, so such a text is
-given an apostrophe before it (OWASP's advice against CSV injection); numbers stay numbers.
+Texts that a spreadsheet would run as a formula are made harmless (`spreadsheet_cells`); numbers stay numbers.
 """
 
 import csv
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from springback.dashboards.live_page.fleet_rows import fleet_rows, natural_order
 from springback.dashboards.live_page.fleet_view import FleetView
+from springback.dashboards.spreadsheet_cells import harmless_text
 from springback.sinks.fleet.fleet_state import clean_family
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.resilience.readings import (
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from springback.stream_processors.offline.resampling import Interval
 
 Row = Mapping[str, Any]
-# The wide ones too, which some take for the same.
-_FORMULA = (
-    *"=+-@\t\r\n",
-    *"\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}",
-)
 
 
 def csv_text(rows: Iterable[Row], columns: Sequence[str]) -> str:
@@ -155,9 +150,7 @@ def _cell(value: Any) -> Any:
         return "yes" if value else "no"
     if isinstance(value, float):
         return value if math.isfinite(value) else ""
-    if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
-    return value
+    return harmless_text(value) if isinstance(value, str) else value
 
 
 def _time(at_s: float | None) -> str | None:
