@@ -1,6 +1,6 @@
 """The tables of the page. No row holds both clean and disturbed episodes, and each says how many it is of."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 from springback.dashboards.evaluation_report.group_rows import GroupRow, RunFigures, StressRow
@@ -26,7 +26,7 @@ from springback.stream_processors.metrics.figure_words import (
 from springback.stream_processors.metrics.glossary import WITHIN_NOISE
 from springback.stream_processors.offline.resampling import Interval
 from springback.stream_processors.offline.significance import RankCorrelation, TaskComparison
-from springback.stream_processors.offline.tables import LevelJson, ResilienceJson
+from springback.stream_processors.offline.tables import ResilienceJson
 
 _NAMES = (0, 1)
 NO_ATTACK = "none"
@@ -103,7 +103,7 @@ def level_table(resilience: Sequence[ResilienceJson]) -> str:
             violation_text(level),
         ]
         for row in resilience
-        for stress, level in _levels(row)
+        for stress, level in row.levels
         if level.judged
     ]
     return sheet(headings, cells, "What each stress level shows", texts=(0, 1, 4))
@@ -246,12 +246,6 @@ def _withstands(row: GroupRow, known: ResilienceJson) -> list[str]:
         *map(figure_text, (known.beta_p95, known.beta_unpaired)),
         violated[known.contract_violated],
     ]
-
-
-def _levels(row: ResilienceJson) -> Iterator[tuple[float | None, LevelJson]]:
-    yield from ((level.stress, level) for level in row.margins)
-    if row.undeclared is not None:
-        yield None, row.undeclared
 
 
 def _state(state: str) -> str:

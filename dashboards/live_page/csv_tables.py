@@ -20,7 +20,6 @@ from springback.stream_processors.resilience.readings import (
     EpisodeKey,
     EpisodeTraits,
     FamilyReading,
-    LevelFigures,
 )
 
 if TYPE_CHECKING:
@@ -182,10 +181,7 @@ def _family_row(family: FamilyReading) -> Row:
 
 def _level_rows(family: FamilyReading) -> Iterable[Row]:
     names = dict(zip(("family", "method", "version"), clean_family(family), strict=True))
-    levels: list[tuple[float | None, LevelFigures]] = [(margin.stress, margin) for margin in family.margins]
-    if family.undeclared is not None:
-        levels.append((None, family.undeclared))
-    for stress, level in levels:
+    for stress, level in family.levels:
         told = {name: getattr(level, name) for name in level.__struct_fields__}
         yield {
             **told,

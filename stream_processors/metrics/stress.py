@@ -19,10 +19,8 @@ _BY_STRESS = (*GROUP, "stress")
 
 def _levels(family: FamilyReading) -> Iterator[tuple[str, LevelFigures]]:
     """The levels as one writes them, the undeclared one last."""
-    for margin in family.margins:
-        yield f"{margin.stress:g}", margin
-    if family.undeclared is not None:
-        yield UNDECLARED, family.undeclared
+    for stress, level in family.levels:
+        yield UNDECLARED if stress is None else f"{stress:g}", level
 
 
 DEPENDABLE_CAPACITY = ReadMetric[FamilyReading](

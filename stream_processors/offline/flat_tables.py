@@ -114,8 +114,8 @@ _COSTS_BY_CHANNEL = tuple(
 )
 
 
-def _run_of(episode: EpisodeJson) -> Row:
-    return {column.name: getattr(episode, column.name) for column in (*_OF_AN_EPISODE, *_OF_A_RUN)}
+def _fields(known: EpisodeJson | ResilienceJson, columns: Iterable[FlatColumn]) -> Row:
+    return {column.name: getattr(known, column.name) for column in columns}
 
 
 def _episode_rows(evaluation: EvaluationJson) -> Iterator[Row]:
@@ -163,7 +163,7 @@ def _window_rows(evaluation: EvaluationJson) -> Iterator[Row]:
                 "departure_time": _instant(window.departure_time_s),
                 "reentry_time": _instant(window.reentry_time_s),
             }
-            yield _run_of(episode) | msgspec.structs.asdict(window) | times
+            yield _fields(episode, (*_OF_AN_EPISODE, *_OF_A_RUN)) | msgspec.structs.asdict(window) | times
 
 
 WINDOWS = FlatTable(
@@ -262,14 +262,9 @@ FAMILIES = FlatTable(
 
 def _level_rows(evaluation: EvaluationJson) -> Iterator[Row]:
     for group in evaluation.resilience:
-        for level in (*group.margins, *(() if group.undeclared is None else (group.undeclared,))):
-            figures = msgspec.structs.asdict(level)
-            stress = figures.get("stress")
-            yield _names(group) | figures | {"stress": stress, "declared": stress is not None}
-
-
-def _names(group: ResilienceJson) -> Row:
-    return {column.name: getattr(group, column.name) for column in _OF_A_GROUP}
+        for stress, level in group.levels:
+            told = {"stress": stress, "declared": stress is not None}
+            yield _fields(group, _OF_A_GROUP) | msgspec.structs.asdict(level) | told
 
 
 _ENTRY = "the entry of {} in M: what was reached against what is asked, at most the cap; empty where not measured"

@@ -255,6 +255,12 @@ class ResilienceJson(msgspec.Struct, frozen=True, kw_only=True):
     thresholds: ContractThresholds
     navigation: dict[str, NavigationScores]
 
+    @property
+    def levels(self) -> list[tuple[float | None, LevelJson]]:
+        """The levels with their stress, the undeclared one last: its stress is None."""
+        undeclared = [] if self.undeclared is None else [(None, self.undeclared)]
+        return [*((level.stress, level) for level in self.margins), *undeclared]
+
 
 class EvaluationJson(msgspec.Struct, frozen=True, kw_only=True):
     """What `springback evaluate --json` writes."""

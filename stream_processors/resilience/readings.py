@@ -473,10 +473,16 @@ class FamilyReading(msgspec.Struct, frozen=True, kw_only=True, tag="family"):
         return self.stress_state == "breach"
 
     @property
+    def levels(self) -> list[tuple[float | None, LevelFigures]]:
+        """The levels with their stress, the undeclared one last: its stress is None."""
+        undeclared = [] if self.undeclared is None else [(None, self.undeclared)]
+        return [*((margin.stress, margin) for margin in self.margins), *undeclared]
+
+    @property
     def violated(self) -> bool | None:
         """`contract_violated`; None where no level has enough episodes to say so, which is not the same as a no."""
-        levels = (*self.margins, *(() if self.undeclared is None else (self.undeclared,)))
-        return self.contract_violated if self.contract_violated or any(level.sufficient for level in levels) else None
+        known = self.contract_violated or any(level.sufficient for _, level in self.levels)
+        return self.contract_violated if known else None
 
     @property
     def learning(self) -> bool:

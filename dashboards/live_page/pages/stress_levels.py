@@ -41,15 +41,14 @@ class LevelTable:
 
     def show(self, family: FamilyReading) -> None:
         """Shows this one's."""
-        levels: list[tuple[float | None, LevelFigures]] = [(margin.stress, margin) for margin in family.margins]
-        if family.undeclared is not None:
-            levels.append((None, family.undeclared))
-        rows = [_row(place, stress, level) for place, (stress, level) in enumerate(levels)]
+        rows = [_row(place, stress, level) for place, (stress, level) in enumerate(family.levels)]
         if rows != self._shown:
             self._shown = rows
             self._table.rows = rows
         told = "; ".join(
-            f"at {stress_text(stress)} {', '.join(level.unmeasured)}" for stress, level in levels if level.unmeasured
+            f"at {stress_text(stress)} {', '.join(level.unmeasured)}"
+            for stress, level in family.levels
+            if level.unmeasured
         )
         self._unmeasured.set_visibility(bool(told))
         self._unmeasured.text = f"Not measured, and so in no margin: {told}."
