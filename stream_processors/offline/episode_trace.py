@@ -4,19 +4,18 @@ The steps go through the tracker of the stream, by the baselines that scored the
 that g, the sums of the detectors and the windows are those that the stream found, as far as all steps are there.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import islice
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from springback.producers.contract.frame import StepColumn, StepFrame, TextColumn
-from springback.stream_processors.intake.step_table import ArrivedFrame
 from springback.stream_processors.intake.validation import tabulate
-from springback.stream_processors.offline.switched_evaluation import PlacedFrame
+from springback.stream_processors.offline.evaluation import BATCH_FRAMES
+from springback.stream_processors.offline.switched_evaluation import PlacedFrame, by_switch
 from springback.stream_processors.resilience.baseline.estimates import materialise
 from springback.stream_processors.resilience.baseline.stage_baseline import StageBaseline
 from springback.stream_processors.resilience.config import ResilienceConfig
@@ -25,8 +24,6 @@ from springback.stream_processors.resilience.stability.value_function import Val
 from springback.stream_processors.resilience.tracking.episode_tracker import EpisodeTracker
 from springback.stream_processors.resilience.tracking.step_trace import StepTrace, TracedStep
 from springback.stream_processors.resilience.tracking.tracker_state import TrackerState
-
-_BATCH_FRAMES = 512
 
 
 @dataclass
@@ -86,13 +83,9 @@ def trace_episode(
     """
     found, trace = EpisodeTrace(), StepTrace(key)
     tracker, state = EpisodeTracker(config, model), TrackerState()
-    places = [offset for offset, _ in switches]
-    baselines = [StageBaseline(grid=config.grid), *(baseline for _, baseline in switches)]
-    for place, part in groupby(frames, key=lambda frame: bisect_right(places, frame.offset)):
-        ready = materialise(baselines[place], config.baseline, config.window.fixed_bounds())
-        waiting: list[ArrivedFrame] = [frame.arrived for frame in part]
-        for start in range(0, len(waiting), _BATCH_FRAMES):
-            batch = waiting[start : start + _BATCH_FRAMES]
+    for baseline, part in by_switch(frames, switches, config):
+        ready = materialise(baseline, config.baseline, config.window.fixed_bounds())
+        while batch := [frame.arrived for frame in islice(part, BATCH_FRAMES)]:
             outputs = tracker.track(tabulate(batch), [state] * len(batch), ready, trace)
             found.windows |= {window.number: window for window in outputs.windows if window.key == key}
             found.summary = next((s for s in outputs.summaries if s.key == key), found.summary)

@@ -6,7 +6,7 @@ is that function: the same windows, episodes and contributions, whatever crashed
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import NamedTuple
 
@@ -26,6 +26,23 @@ class PlacedFrame(NamedTuple):
 
     offset: int
     arrived: ArrivedFrame
+
+
+def by_switch(
+    frames: Iterable[PlacedFrame], switches: Sequence[tuple[int, StageBaseline]], config: ResilienceConfig
+) -> Iterator[tuple[StageBaseline, Iterator[PlacedFrame]]]:
+    """The frames of a partition in parts, each with the baseline that scored it; take a part in before the next one.
+
+    Args:
+        frames: the frames, in order of their offsets.
+        switches: from which offset on which baseline counts, in order of these offsets. Below the first an empty one
+            does.
+        config: the settings of the workers.
+    """
+    places = [offset for offset, _ in switches]
+    baselines = [StageBaseline(grid=config.grid), *(baseline for _, baseline in switches)]
+    for place, part in groupby(frames, key=lambda frame: bisect_right(places, frame.offset)):
+        yield baselines[place], part
 
 
 def evaluate_switched(
@@ -59,10 +76,8 @@ def evaluate_switched(
     ready: dict[int, MaterialisedBaseline] = {}
     for number, frames in sorted(partitions.items()):
         buckets: dict[int, TrackerState] = {}
-        baselines = [StageBaseline(grid=config.grid), *(baseline for _, baseline in switches.get(number, ()))]
-        places = [offset for offset, _ in switches.get(number, ())]
-        for place, part in groupby(frames, key=lambda frame: bisect_right(places, frame.offset)):
-            evaluation.baseline = baseline = baselines[place]
+        for baseline, part in by_switch(frames, switches.get(number, ()), config):
+            evaluation.baseline = baseline
             if id(baseline) not in ready:
                 ready[id(baseline)] = materialise(baseline, config.baseline, config.window.fixed_bounds())
             while batch := [frame.arrived for frame in islice(part, batch_frames)]:
