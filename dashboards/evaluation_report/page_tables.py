@@ -96,7 +96,7 @@ def level_table(resilience: Sequence[ResilienceJson]) -> str:
             *_names(row),
             stress_text(stress),
             str(level.episodes) + _small(f"{level.provisional} provisional" if level.provisional else ""),
-            _state(level.state),
+            marked(level.state, bad=level.state == "broken"),
             _signed(level.margin),
             _signed(level.favourable_margin),
             *(_entry(getattr(level, part)) for part in _PARTS),
@@ -199,6 +199,11 @@ def sheet(
     return f'<div class="sheet{tall}" tabindex="0" role="region" aria-label="{escape(label)}">{table}</div>'
 
 
+def marked(text: str, *, bad: bool) -> str:
+    """HTML that says `text`, in the colour of what is bad where it is."""
+    return f'<span class="bad">{escape(text)}</span>' if bad else escape(text)
+
+
 def _cell(place: int, cell: str, texts: Sequence[int]) -> str:
     return f"<th{_name(0, texts)} scope=row>{cell}</th>" if place == 0 else f"<td{_name(place, texts)}>{cell}</td>"
 
@@ -233,7 +238,7 @@ def _figures(row: RunFigures) -> list[str]:
 def _withstands(row: GroupRow, known: ResilienceJson) -> list[str]:
     learning = learning_text(known.bound_references, known.bound_references_needed)
     apart = [f"{row.provisional} provisional"] if row.provisional else []
-    violated = {True: '<span class="bad">violated</span>', False: "not violated", None: "not known"}
+    violated = {True: marked("violated", bad=True), False: "not violated", None: "not known"}
     return [
         str(row.episodes) + _small("; ".join([*apart, *([learning] if learning else [])])),
         _bounded(dependable_text(known)),
@@ -248,23 +253,16 @@ def _withstands(row: GroupRow, known: ResilienceJson) -> list[str]:
     ]
 
 
-def _state(state: str) -> str:
-    return f'<span class="bad">{state}</span>' if state == "broken" else state
-
-
 def _signed(margin: float | None) -> str:
-    text = figure_text(margin)
-    return f'<span class="bad">{text}</span>' if margin is not None and margin < 0 else text
+    return marked(figure_text(margin), bad=margin is not None and margin < 0)
 
 
 def _entry(ratio: float | None) -> str:
-    if ratio is None:
-        return "unmeasured"
-    return f'<span class="bad">{ratio:.2f}</span>' if ratio < 1 else f"{ratio:.2f}"
+    return "unmeasured" if ratio is None else marked(f"{ratio:.2f}", bad=ratio < 1)
 
 
 def _count(count: int) -> str:
-    return f'<span class="bad">{count}</span>' if count else "0"
+    return marked(str(count), bad=count > 0)
 
 
 def _found_from(row: ContractRow) -> str:
@@ -311,7 +309,7 @@ def _capacity(row: GroupRow, known: ResilienceJson) -> str:
 def _bounded(text: str) -> str:
     """A capacity, and below it that nothing above was tested."""
     shown, _, above = text.partition("; ")
-    return (f'<span class="bad">{shown}</span>' if shown == "none" else shown) + _small(above)
+    return marked(shown, bad=shown == "none") + _small(above)
 
 
 def _small(text: str) -> str:

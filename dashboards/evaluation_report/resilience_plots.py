@@ -147,22 +147,20 @@ def _note(row: GroupRow, curve: ResilienceJson, several: bool) -> str:
 
 def _curve(axes: Axes, number: int, row: GroupRow, curve: ResilienceJson) -> None:
     style = series_style(number)
-    known = [(margin.stress, margin.margin, margin.state) for margin in curve.margins if margin.margin is not None]
-    axes.plot([s for s, _, _ in known], [m for _, m, _ in known], color=style["color"], label=method_name(row))
-    counted = {margin.stress: margin for margin in curve.margins}
-    for stress, margin, state in known:
+    known = [(level, level.margin) for level in curve.margins if level.margin is not None]
+    axes.plot([lv.stress for lv, _ in known], [m for _, m in known], color=style["color"], label=method_name(row))
+    for level, margin in known:
         (mark,) = axes.plot(
-            [stress],
+            [level.stress],
             [margin],
             **style,
             markersize=7,
             markeredgewidth=1.6,
-            markerfacecolor=SURFACE if state == "insufficient" else style["color"],
+            markerfacecolor=SURFACE if level.state == "insufficient" else style["color"],
             markerfacecoloralt=SURFACE,
-            fillstyle="bottom" if state == "undecided" else "full",
+            fillstyle="bottom" if level.state == "undecided" else "full",
         )
-        level = counted[stress]
-        said = f"{method_name(row)}, λ {stress_text(stress)}: M {margin:.3g}, {state}, n = {level.episodes}"
+        said = f"{method_name(row)}, λ {stress_text(level.stress)}: M {margin:.3g}, {level.state}, n = {level.episodes}"
         tell(mark, [f"{said}; broke the contract: {violation_text(level)}"])
 
 

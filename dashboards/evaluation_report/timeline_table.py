@@ -6,7 +6,7 @@ told apart without colours too. Where scripts run, a page of them is shown at a 
 
 from html import escape
 
-from springback.dashboards.evaluation_report.page_tables import sheet
+from springback.dashboards.evaluation_report.page_tables import marked, sheet
 from springback.dashboards.evaluation_report.report_display import (
     Chosen,
     count_text,
@@ -83,7 +83,7 @@ def _table(name: str, lines: Timeline, shown: list[TimelineEpisode]) -> str:
             stress_text(None if row.stress is None else round(row.stress, 2)),
             row.run,
             time_text(row.started_s).removesuffix(" UTC"),
-            row.outcome if row.outcome == "success" else f'<span class="bad">{escape(row.outcome)}</span>',
+            marked(row.outcome, bad=row.outcome != "success"),
             str(row.steps),
             figure_text(row.recovery_cost),
             _line(row, longest),
