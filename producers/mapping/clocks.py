@@ -11,10 +11,9 @@ import math
 from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
-EARLIEST_DATE_S: Final = 978_307_200.0
-"""2001-01-01T00:00:00Z: clocks that were never set count from 1970, 1980 or 2000."""
-YEAR_2100_S: Final = 4_102_444_800.0
-FIRST_SIMULATED_S: Final = EARLIEST_DATE_S + 86_400.0
+from springback.producers.contract.columns import EARLIEST_TIME_S, YEAR_2100_S
+
+FIRST_SIMULATED_S: Final = EARLIEST_TIME_S + 86_400.0
 """Where time begins for a recording that has no date at all."""
 
 HOUR_S: Final = 3600.0
@@ -29,7 +28,7 @@ Item = TypeVar("Item")
 
 def plausible(time_s: float) -> bool:
     """Whether it can be a date, s UTC epoch."""
-    return EARLIEST_DATE_S <= time_s <= YEAR_2100_S
+    return EARLIEST_TIME_S <= time_s <= YEAR_2100_S
 
 
 class TimeJumps:
