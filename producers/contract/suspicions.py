@@ -356,19 +356,18 @@ def wrong_time(time_s: float, now_s: Optional[float] = None) -> tuple[str, str] 
     return "clock_ahead", f"{time_s:.0f}, more than a day ahead"
 
 
-def unit_signs(subject: str, gap_s: Floats, columns: Mapping[str, Floats], least: int = UNIT_STEPS) -> Iterable[Sign]:
+def unit_signs(subject: str, gap_s: Floats, columns: Mapping[str, Floats]) -> Iterable[Sign]:
     """Units that cannot be right, by medians over the steps of one episode.
 
     Args:
         subject: whose steps they are.
         gap_s: the time from the step before, NaN where unknown (n,).
         columns: `cycle_time_s`, `planning_s`, `perception_s` and `travel`, those that were given (n,) each.
-        least: of so many steps it speaks.
     """
     cycle_s = columns.get("cycle_time_s")
     with np.errstate(invalid="ignore", divide="ignore"):
         if cycle_s is not None:
-            ratio = _median((cycle_s / gap_s)[gap_s > 0.0], least)
+            ratio = _median((cycle_s / gap_s)[gap_s > 0.0])
             for factor, unit in _THOUSANDS.items():
                 if 0.5 * factor <= ratio <= 1.1 * factor:
                     arrived = f"cycles are {ratio:.4g} times longer than the time between steps: {unit}?"
@@ -380,20 +379,20 @@ def unit_signs(subject: str, gap_s: Floats, columns: Mapping[str, Floats], least
             column = columns.get(name)
             if column is None:
                 continue
-            times = _median((column / length_s)[(column > 0.0) & (length_s > 0.0)], least)
+            times = _median((column / length_s)[(column > 0.0) & (length_s > 0.0)])
             if times >= LONGEST_CYCLES:
                 arrived = f"{name}: {times:.4g} times longer than the cycle that it is part of"
                 yield Sign("duration_unit", subject, arrived, "seconds")
         travel = columns.get("travel")
         if travel is not None:
-            speed = _median((travel / length_s)[(travel > 0.0) & (length_s > 0.0)], least)
+            speed = _median((travel / length_s)[(travel > 0.0) & (length_s > 0.0)])
             if speed >= FASTEST_M_S and float(np.median(travel[travel > 0.0])) >= 1.0:
                 yield Sign("travel_unit", subject, f"travel: {speed:.4g} m/s", "metres covered by each step")
 
 
-def _median(values: Floats, least: int) -> float:
+def _median(values: Floats) -> float:
     values = values[np.isfinite(values)]
-    return float(np.median(values)) if len(values) >= least else math.nan
+    return float(np.median(values)) if len(values) >= UNIT_STEPS else math.nan
 
 
 def _times_of(frame: StepFrame) -> list[Sign]:

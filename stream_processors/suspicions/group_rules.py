@@ -86,7 +86,7 @@ class Group:
             if mode in self.mode_steps or len(self.mode_steps) < MOST_MODES:
                 self.mode_steps[mode] = self.mode_steps.get(mode, 0) + count
 
-    def end(self, summary: EpisodeSummary, watch: EpisodeWatch, example: str, *, whole: bool = True) -> None:
+    def end(self, summary: EpisodeSummary, watch: EpisodeWatch, example: str, *, whole: bool) -> None:
         """Takes in an episode that is over, or that was left.
 
         Args:
