@@ -131,8 +131,8 @@ class SuspicionCounts:
         if written:
             self.counts.update(self._new)
             self._looked_at |= self._newly_looked_at
-            for oldest in list(self._looked_at)[: max(len(self._looked_at) - MOST_SESSIONS, 0)]:
-                del self._looked_at[oldest]
+            while len(self._looked_at) > MOST_SESSIONS:
+                del self._looked_at[next(iter(self._looked_at))]
         self._new.clear()
         self._newly_looked_at.clear()
 
