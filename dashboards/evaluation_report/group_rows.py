@@ -6,7 +6,8 @@ The 0.9 quantile of few episodes is the worst of them, which a resample can miss
 to the favourable side, and may leave the figure itself out. So they reach to it at least. The bootstrap is ours.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -256,30 +257,23 @@ def _task_costs(summaries: Iterable[EpisodeSummary]) -> list[TaskValue]:
 
 def run_rows(group: ReportGroup, contract_margins: Mapping[EpisodeKey, float | None], seed: int) -> list[RunFigures]:
     """The rows of one group as a whole: its clean, its disturbed and its undeclared episodes, where it has some."""
-    return [
-        RunFigures(**_run_figures(group, run, summaries, group.windows, contract_margins, seed))
-        for run, summaries in _by_run(group, group.summaries)
-    ]
+    rows = []
+    for run in RUNS:
+        summaries = [summary for summary in group.summaries if group.run(summary.traits) == run]
+        windows = [window for window in group.windows if group.run(window.traits) == run]
+        if summaries:
+            rows.append(RunFigures(**_run_figures(group, run, summaries, windows, contract_margins, seed)))
+    return rows
 
 
 def stress_rows(group: ReportGroup, contract_margins: Mapping[EpisodeKey, float | None], seed: int) -> list[StressRow]:
     """The rows of one group, by stress, undeclared last, and by run; where there is no episode there is no row."""
-    rows = []
-    for level in group.levels:
-        own = [summary for summary in group.summaries if group.point(summary.traits) == level]
-        windows = [window for window in group.windows if group.point(window.traits) == level]
-        rows += [
-            StressRow(stress=level, **_run_figures(group, run, summaries, windows, contract_margins, seed))
-            for run, summaries in _by_run(group, own)
-        ]
-    return rows
-
-
-def _by_run(group: ReportGroup, summaries: list[EpisodeSummary]) -> Iterator[tuple[Run, list[EpisodeSummary]]]:
-    for run in RUNS:
-        own = [summary for summary in summaries if group.run(summary.traits) == run]
-        if own:
-            yield run, own
+    summaries, windows = group.placed(group.summaries), group.placed(group.windows)
+    return [
+        StressRow(stress=level, **_run_figures(group, run, own, windows.get((level, run), []), contract_margins, seed))
+        for level, run in product(group.levels, RUNS)
+        if (own := summaries.get((level, run)))
+    ]
 
 
 def _run_figures(
@@ -290,11 +284,10 @@ def _run_figures(
     contract_margins: Mapping[EpisodeKey, float | None],
     seed: int,
 ) -> dict[str, Any]:
-    """The fields of a row of these episodes, which ran alike; of the windows those that did count."""
+    """The fields of a row of these episodes, which ran alike, with their windows."""
     family, method, version = group.identity
     ended = [summary for summary in summaries if not summary.censored]
     scored = [summary for summary in ended if summary.recovery_cost is not None]
-    windows = [window for window in windows if group.run(window.traits) == run]
     lengths = [window.length_steps for window in windows if window.state != "censored"]
     held_to = [summary for summary in ended if contract_margins.get(summary.key) is not None]
     return {

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from springback.stream_processors.resilience.families.contract_config import AggregateConfig, FamilyContract
 from springback.stream_processors.resilience.families.stress_capacity import (
@@ -26,6 +26,8 @@ Identity = tuple[str, str, str]
 Run = Literal["clean", "disturbed", "undeclared"]
 """How an episode ran: undisturbed, as a reference or by its word; under stress or a perturbation; or nobody said."""
 RUNS: Sequence[Run] = ("clean", "disturbed", "undeclared")
+
+_Placed = TypeVar("_Placed", EpisodeSummary, WindowReading)
 
 
 @dataclass(slots=True)
@@ -89,6 +91,13 @@ class ReportGroup:
         if place.role == "perturbed" or place.kind == EVOLUTION:  # a version that is perturbed besides is neither
             return "disturbed"
         return "undeclared" if place.stress is None else "clean"
+
+    def placed(self, readings: Iterable[_Placed]) -> dict[tuple[float | None, Run], list[_Placed]]:
+        """Readings by the level of stress of their episodes and by how these ran, in the order in which they come."""
+        found: dict[tuple[float | None, Run], list[_Placed]] = defaultdict(list)
+        for reading in readings:
+            found[self.point(reading.traits), self.run(reading.traits)].append(reading)
+        return dict(found)
 
 
 def groups_of(

@@ -260,9 +260,10 @@ def cost_points(group: ReportGroup) -> list[CostPoint]:
 def channel_rows(group: ReportGroup) -> list[ChannelRow]:
     """The rows of one group, by stress and run."""
     family, method, version = group.identity
+    placed = group.placed(group.scored)
     rows = []
     for point, run in product(group.levels, RUNS):
-        scored = [s for s in group.scored if group.point(s.traits) == point and group.run(s.traits) == run]
+        scored = placed.get((point, run))
         if not scored:
             continue
         parts = [
