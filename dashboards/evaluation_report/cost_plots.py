@@ -163,7 +163,7 @@ def cost_stress_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
     """A panel for each family, with its methods in it."""
     panels, missing = [], list(chosen.left_out)
     for family, rows in chosen.families.items():
-        shown = [row for row in rows if _declared(row, numbers)]
+        shown = [(row, declared) for row in rows if (declared := _declared(row, numbers))]
         if shown:
             panels.append(_stress_panel(family, shown[:MOST_SERIES], numbers))
         else:
@@ -179,36 +179,38 @@ def cost_stress_section(numbers: ReportNumbers, chosen: Chosen) -> PlotSection:
     )
 
 
-def _declared(row: GroupRow, numbers: ReportNumbers) -> list[tuple[float, float]]:
-    """Stress and cost of the episodes that declared their stress, in order."""
-    points = own(numbers.costs, row)
-    return sorted((point.stress, point.recovery_cost) for point in points if point.stress is not None)
+_Declared = list[tuple[float, CostPoint]]
+"""The episodes of a group that declared their stress, each with it, in order of stress and cost."""
 
 
-def _stress_panel(family: str, rows: list[GroupRow], numbers: ReportNumbers) -> Panel:
+def _declared(row: GroupRow, numbers: ReportNumbers) -> _Declared:
+    known = [(point.stress, point) for point in own(numbers.costs, row) if point.stress is not None]
+    return sorted(known, key=lambda one: (one[0], one[1].recovery_cost))
+
+
+def _stress_panel(family: str, shown: list[tuple[GroupRow, _Declared]], numbers: ReportNumbers) -> Panel:
+    rows = [row for row, _ in shown]
+
     def plot(axes: Axes) -> None:
-        largest = max(cost for row in rows for _, cost in _declared(row, numbers))
-        for number, row in enumerate(rows):
-            _series(axes, number, (number - (len(rows) - 1) / 2) * 0.02, row, numbers)
+        largest = max(point.recovery_cost for _, declared in shown for _, point in declared)
+        for number, (row, declared) in enumerate(shown):
+            _series(axes, number, (number - (len(rows) - 1) / 2) * 0.02, row, declared, numbers)
         cost_scale(axes, "y", largest)
         stress_axis(axes, numbers.grid)
         if len(rows) == 1:
-            known = _scored_by_stress(rows[0], numbers)
+            known = _scored_by_stress(shown[0][1], numbers)
             names = [f"{point:g}" for point in numbers.grid]
-            count_ticks(axes, numbers.grid, names, [known.get(point, 0) for point in numbers.grid])
+            count_ticks(axes, numbers.grid, names, [known[point] for point in numbers.grid])
         axes.set_ylabel("C_rec of an episode (no unit)")
         if len(rows) > 1:
             legend_above(axes)
 
-    return Panel(f"{name_text(family)}: {_stress_finding(rows)}", draw(plot), _stress_note(rows, numbers))
+    return Panel(f"{name_text(family)}: {_stress_finding(rows)}", draw(plot), _stress_note(shown, numbers))
 
 
-def _scored_by_stress(row: GroupRow, numbers: ReportNumbers) -> dict[float, int]:
-    """How many episodes with a cost there are at each declared stress."""
-    found: Counter[float] = Counter()
-    for stress, _ in _declared(row, numbers):
-        found[nearest_point(stress, numbers.grid)] += 1
-    return dict(found)
+def _scored_by_stress(declared: _Declared, numbers: ReportNumbers) -> Counter[float]:
+    """How many of the episodes there are at each point of the grid."""
+    return Counter(nearest_point(stress, numbers.grid) for stress, _ in declared)
 
 
 def _stress_finding(rows: list[GroupRow]) -> str:
@@ -235,18 +237,19 @@ def _rho_text(found: RankCorrelation) -> str:
     return f"ρ = {found.rho:.2f}{interval}"  # noqa: RUF001
 
 
-def _stress_note(rows: list[GroupRow], numbers: ReportNumbers) -> str:
+def _stress_note(shown: list[tuple[GroupRow, _Declared]], numbers: ReportNumbers) -> str:
+    rows = [row for row, _ in shown]
     said = "; ".join(
         (f"{method_name(row)}: " if len(rows) > 1 else "") + ", ".join(_correlation_texts(row)) for row in rows
     )
     undeclared = sum(point.stress is None for row in rows for point in own(numbers.costs, row))
     if len(rows) > 1:
-        said += "; " + "; ".join(f"{method_name(row)} {_counts_text(row, numbers)}" for row in rows)
+        said += "; " + "; ".join(f"{method_name(row)} {_counts_text(declared, numbers)}" for row, declared in shown)
     return said + (f". Not drawn: {count_text(undeclared, 'episode')} of undeclared stress." if undeclared else "")
 
 
-def _counts_text(row: GroupRow, numbers: ReportNumbers) -> str:
-    known = _scored_by_stress(row, numbers)
+def _counts_text(declared: _Declared, numbers: ReportNumbers) -> str:
+    known = _scored_by_stress(declared, numbers)
     return counts_text([(point, known[point]) for point in numbers.grid if point in known])
 
 
@@ -257,23 +260,20 @@ def _correlation_texts(row: GroupRow) -> Iterator[str]:
         yield f"{levels.rho:.2f} over {levels.points} level means ({p_text(levels.p_holm)})"
 
 
-def _series(axes: Axes, number: int, shift: float, row: GroupRow, numbers: ReportNumbers) -> None:
-    points = sorted(
-        (p for p in own(numbers.costs, row) if p.stress is not None), key=lambda p: (p.stress, p.recovery_cost)
-    )
-    points = points[:: max(1, -(-len(points) // _MOST_DOTS))]
+def _series(axes: Axes, number: int, shift: float, row: GroupRow, declared: _Declared, numbers: ReportNumbers) -> None:
+    points = declared[:: max(1, -(-len(declared) // _MOST_DOTS))]
     spread = (np.arange(len(points)) * _GOLDEN % 1 - 0.5) * 0.07
     style = series_style(number)
     (dots,) = axes.plot(
-        np.array([point.stress for point in points], dtype=np.float64) + spread + shift,
-        [point.recovery_cost for point in points],
+        np.array([stress for stress, _ in points], dtype=np.float64) + spread + shift,
+        [point.recovery_cost for _, point in points],
         "o",
         color=style["color"],
         markersize=3,
         alpha=0.35,
         markeredgewidth=0,
     )
-    tell(dots, [told(point) for point in points])
+    tell(dots, [told(point) for _, point in points])
     found = [(figures, figures.stress, figures.recovery_cost_mean) for figures in own(numbers.stresses, row)]
     rows = [(figures, stress + shift, mean) for figures, stress, mean in found if stress is not None and mean]
     xs, ys = [stress for _, stress, _ in rows], [mean.value for _, _, mean in rows]
