@@ -103,10 +103,12 @@ def show(
         message = f"{out} exists already; remove it or choose another name"
         raise typer.BadParameter(message, param_hint="--out")
 
+    named = _place(position)
+
     async def read(settings: "WorkerSettings") -> tuple["Letter", bytes | None, bool]:
         topic = await _opened(settings)
-        letter = await topic.one(position)
-        found = await topic.find(lambda _: False)
+        found = await topic.find(lambda letter: letter.position == named, [named])
+        (letter,) = found.letters
         return letter, await topic.message_of(letter), letter.source in found.sent_again
 
     letter, message_bytes, sent_again = asyncio.run(read(_settings(broker, prefix, settings)))
@@ -168,9 +170,9 @@ def resend(
 
     springback dead-letters resend 0:12 --edit frame.json --yes
     """
-    from springback.stream_processors.dead_letters.letters import is_wanted, parse_position
+    from springback.stream_processors.dead_letters.letters import is_wanted
 
-    positions = frozenset(":".join(map(str, parse_position(text))) for text in position or ())
+    positions = frozenset(map(_place, position or ()))
     if not (positions or reason or producer):
         message = "name what to send: PARTITION:OFFSET, --reason or --producer"
         raise typer.BadParameter(message)
@@ -186,10 +188,7 @@ def resend(
 
     async def run(settings: "WorkerSettings") -> list[dict[str, Any]]:
         topic = await _opened(settings)
-        if positions:
-            for named in positions:
-                await topic.one(named)  # says so of one that is not there
-        found = await topic.find(lambda letter: is_wanted(letter, chosen))
+        found = await topic.find(lambda letter: is_wanted(letter, chosen), positions)
         plan = await topic.plan(found.letters, corrected)
         again = [each for each in plan if each.letter.source in found.sent_again]
         sendable = [each for each in plan if each.frame is not None and (force or (each.useful and each not in again))]
@@ -214,6 +213,13 @@ def resend(
 def _settings(broker: str | None, prefix: str | None, file: Path | None) -> "WorkerSettings":
     silence_kafka_clients()
     return stream_settings(broker, prefix, file)
+
+
+def _place(text: str) -> str:
+    """`PARTITION:OFFSET` as letters have it, without zeros before a number."""
+    from springback.stream_processors.dead_letters.letters import parse_position
+
+    return ":".join(map(str, parse_position(text)))
 
 
 async def _opened(settings: "WorkerSettings") -> "DeadLetterTopic":

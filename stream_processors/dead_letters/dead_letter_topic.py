@@ -22,7 +22,6 @@ from springback.stream_processors.dead_letters.letters import (
     Letter,
     Place,
     letter_of,
-    parse_position,
 )
 from springback.stream_processors.errors import DeadLetterError
 from springback.stream_processors.resilience.readings import decode_reading
@@ -117,34 +116,33 @@ class DeadLetterTopic:
             raise DeadLetterError(message)
         return topic
 
-    async def find(self, wanted: Callable[[Letter], bool]) -> FoundLetters:
-        """Reads all dead letters that are there now, and keeps those that are wanted."""
+    async def find(self, wanted: Callable[[Letter], bool], named: Iterable[str] = ()) -> FoundLetters:
+        """Reads all dead letters that are there now, and keeps those that are wanted.
+
+        Args:
+            wanted: which ones.
+            named: places, `PARTITION:OFFSET`, at which there must be one, wanted or not.
+
+        Raises:
+            DeadLetterError: there is none at a place that is named.
+        """
         found = FoundLetters()
+        missing = set(named)
         async for record in self._records(self.name):
             each = letter_of(
                 record.partition, record.offset, record.timestamp, record.key, record.value, record.headers
             )
             if isinstance(each, Place):
                 found.sent_again.add(each)
-            elif each is not None and wanted(each):
-                found.letters.append(each)
-        return found
-
-    async def one(self, position: str) -> Letter:
-        """The dead letter at a place, `PARTITION:OFFSET`.
-
-        Raises:
-            DeadLetterError: there is none.
-        """
-        partition, offset = parse_position(position)
-        record = await self._record(Place(self.name, partition, offset))
-        letter = None
-        if record is not None:
-            letter = letter_of(partition, offset, record.timestamp, record.key, record.value, record.headers)
-        if not isinstance(letter, Letter):
-            message = f"There is no dead letter at {position} of {self.name}; `springback dead-letters list` shows some"
+            elif each is not None:
+                missing.discard(each.position)
+                if wanted(each):
+                    found.letters.append(each)
+        if missing:
+            places = ", ".join(sorted(missing))
+            message = f"There is no dead letter at {places} of {self.name}; `springback dead-letters list` shows some"
             raise DeadLetterError(message)
-        return letter
+        return found
 
     async def message_of(self, letter: Letter) -> bytes | None:
         """The whole message that a letter came of; None where it is not kept any more."""
