@@ -124,7 +124,7 @@ def show(
         _print_json(told | {"value": _content(letter.value)})
         return
     for name, value in told.items():
-        typer.echo(f"{name:<11} {value if isinstance(value, str) else json.dumps(value)}")
+        typer.echo(f"{name:<11} {_shown(value) if isinstance(value, str) else json.dumps(value)}")
     typer.echo(json.dumps(_content(letter.value), indent=2))
     if out is not None:
         typer.echo(f"Wrote {out}")

@@ -69,7 +69,7 @@ def try_all(stream: "Stream", capsys: pytest.CaptureFixture[str], folder: Path) 
     assert springback("list") == "No dead letters.\n"
     keyless = [(b"", data) for _, data in tasks(("key-1", 0.1), ("key-2", 0.1))]
     broken = encode_json(frame_of_parts([(header_of(episode="broken"), nominal_rows(0, 3), "success")]))
-    messages = [*keyless, (b"robot-7", broken.replace(b'"schema_version":1', b'"schema_version":9'))]
+    messages = [*keyless, (b"robot-\x1b[2J7", broken.replace(b'"schema_version":1', b'"schema_version":9'))]
     messages += tasks(("row", 10.0))
     asyncio.run(stream.send(messages))
     asyncio.run(wait_for_letters(stream, 4))
@@ -88,6 +88,9 @@ def try_all(stream: "Stream", capsys: pytest.CaptureFixture[str], folder: Path) 
     row, broken_at = (groups[reason]["newest"]["position"] for reason in ("out_of_range", "unsupported_schema_version"))
     shown = springback.json("show", row)
     assert (shown["holds"], shown["sent_again"], shown["value"]["progress"]) == ("part", False, 10.0)
+    assert "producer    robot-\\u001b[2J7\n" in springback(
+        "show", broken_at
+    )  # no text from outside steers the terminal
     assert "no dead letter at 0:9999" in springback("show", "0:9999", code=2)
 
     # A dry run sends nothing; a run sends once.
