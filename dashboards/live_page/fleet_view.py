@@ -6,7 +6,7 @@ it showed before.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -222,6 +222,17 @@ class FleetView:
         found = {} if agent is None else {place: window for place, window in agent.windows.items() if place[0] == key}
         found |= {(key, window.number): window for window in self._windows.newest() if window.key == key}
         return [found[place] for place in sorted(found, key=lambda place: place[1])]
+
+    def summary_of(self, key: EpisodeKey) -> EpisodeSummary | None:
+        """How an episode ended; None where that is not remembered."""
+        agent = self._agent_named(key.agent)
+        ends = [*(() if agent is None else agent.episodes), *self._episodes.newest()]
+        return next((summary for summary in ends if summary.key == key), None)
+
+    def recent_keys(self) -> Iterator[EpisodeKey]:
+        """The recent episodes that have ended or had a rebound window, in no order and more than once."""
+        yield from (summary.key for summary in self._episodes.newest())
+        yield from (window.key for window in self._windows.newest())
 
     def episodes(self) -> list[EpisodeSummary]:
         """The recent episodes over all agents that have ended, the one that ended last first."""

@@ -1,6 +1,7 @@
 """What the page remembers of an episode that an address asks for."""
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from springback.dashboards.live_page.agent_memory import AgentMemory
@@ -69,26 +70,35 @@ def find_episode(view: FleetView, agent: str, episode: str) -> KnownEpisode | No
     mark, memory = episode_mark(episode), view.agent(agent)
     if mark is None:
         return None
-    statuses = memory.status.episodes if memory is not None and memory.status is not None else ()
-    status = next((each for each in statuses if each.key.mark() == mark), None)
-    ends = [*(memory.episodes if memory is not None else ()), *view.episodes()]
-    summary = next((each for each in ends if each.key.mark() == mark), None) if status is None else None
-    # Of those of the fleet the recent ones have their evidence, and of the agent's none.
-    windows = [*(memory.windows.values() if memory is not None else ()), *view.windows()]
-    own = {window.number: window for window in windows if window.key.mark() == mark}
-    found = status or summary or next(iter(own.values()), None)
-    if found is None or agent_token(found.key.agent) != agent:
+    key = next((key for key in _keys(view, memory) if key.mark() == mark), None)
+    if key is None or agent_token(key.agent) != agent:
         return None
+    status = next((each for each in _open(memory) if each.key == key), None)
+    summary = view.summary_of(key) if status is None else None
+    windows = view.windows_of(key)
     return KnownEpisode(
-        found.key,
-        found.traits,
-        _producer(memory, found.key),
+        key,
+        (status or summary or windows[0]).traits,
+        _producer(memory, key),
         0.0 if memory is None else memory.skew_s,
         status,
         summary,
-        dict(sorted(own.items())),
+        {window.number: window for window in windows},
         None if memory is None or memory.status is None else memory.status.seen_s,
     )
+
+
+def _keys(view: FleetView, memory: AgentMemory | None) -> Iterator[EpisodeKey]:
+    """All that are remembered, its agent's first: of the fleet there are thousands."""
+    if memory is not None:
+        yield from (status.key for status in _open(memory))
+        yield from (summary.key for summary in memory.episodes)
+        yield from (window.key for window in memory.windows.values())
+    yield from view.recent_keys()
+
+
+def _open(memory: AgentMemory | None) -> Sequence[EpisodeStatus]:
+    return () if memory is None or memory.status is None else memory.status.episodes
 
 
 def _producer(memory: AgentMemory | None, key: EpisodeKey) -> str:
