@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from springback.dashboards.live_page.agent_memory import AgentMemory
 from springback.dashboards.live_page.fleet_view import FleetView
-from springback.sinks.fleet.fleet_state import WindowPlace
-from springback.sinks.fleet.labels import clean_label_value
+from springback.sinks.fleet.fleet_state import WindowPlace, clean_group
 from springback.stream_processors.metrics.spec import AgentStateName
 
 URGENCY: tuple[AgentStateName, ...] = (
@@ -124,13 +123,14 @@ def page_of(rows: Sequence[FleetRow], page: int, size: int) -> FleetPage:
 def _row(agent: AgentMemory, state: AgentStateName) -> FleetRow:
     traits, status, episode = agent.traits, agent.status, agent.episode
     opened = agent.open_window
+    family, method, version = ("", "", "") if traits is None else clean_group(traits)
     return FleetRow(
         token=agent.token,
         name=agent.label,
         state=state,
-        family="" if traits is None else clean_label_value(traits.family),
-        method="" if traits is None else clean_label_value(traits.method),
-        version="" if traits is None else clean_label_value(traits.version),
+        family=family,
+        method=method,
+        version=version,
         progress=None if episode is None else episode.progress,
         intensity=None if episode is None else episode.intensity,
         cost=agent.running_cost,

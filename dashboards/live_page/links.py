@@ -11,7 +11,7 @@ numbers in hexadecimal, which any id can be put into.
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from springback.sinks.fleet.fleet_state import agent_key
+from springback.sinks.fleet.fleet_state import agent_key, clean_group
 from springback.sinks.fleet.labels import clean_label_value
 from springback.sinks.fleet.memory import fingerprint
 from springback.stream_processors.resilience.readings import EpisodeKey, EpisodeTraits, FamilyReading
@@ -55,7 +55,7 @@ def episode_mark(token: str) -> int | None:
 
 def family_token(of: FamilyReading | EpisodeTraits) -> str:
     """What stands for a family, method and version in addresses: that of a family's reading, and of its episodes."""
-    return token_of_names(*(clean_label_value(part) for part in (of.family, of.method, of.version)))
+    return token_of_names(*clean_group(of))
 
 
 def token_of_names(family: str, method: str, version: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from nicegui import ui
 
 from springback.dashboards.live_page.agent_memory import (
-    EPISODES_OF_AN_AGENT,
     HISTORY_SAMPLES,
     WINDOWS_OF_AN_AGENT,
     AgentMemory,
@@ -31,6 +30,7 @@ from springback.dashboards.live_page.page_query import PageQuery
 from springback.dashboards.live_page.pages.episodes import EpisodeTable, end_words
 from springback.dashboards.live_page.pages.reach_note import ReachNote
 from springback.dashboards.live_page.pages.windows import WindowList
+from springback.sinks.fleet.fleet_state import clean_group
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.metrics.figure_words import stress_text
 from springback.stream_processors.resilience.rebound.rebound_window import WindowConfig
@@ -115,7 +115,7 @@ class AgentPage:
             self._show_charts(agent)
             skew_s = agent.skew_s
             self._windows.show(newest_first(agent.windows.values()), lambda _: skew_s)
-            self._episodes.show(agent.episodes[:EPISODES_OF_AN_AGENT], lambda _: skew_s)
+            self._episodes.show(agent.episodes, lambda _: skew_s)
             samples = len(agent.history)
         # A page that has more of them than it can keep lacks none for want of readings.
         self._reach.refresh(wanted=samples < HISTORY_SAMPLES)
@@ -165,8 +165,7 @@ class AgentPage:
             self._stats[name].text = told
         self._heard.show(None if status is None else status.seen_s)
         if traits is not None:
-            names = (clean_label_value(part) for part in (traits.family, traits.method, traits.version))
-            self._family.show(group_name(*names), family_link(traits))
+            self._family.show(group_name(*clean_group(traits)), family_link(traits))
         self._episode.show(
             NOTHING if episode is None else clean_label_value(episode.key.episode),
             None if episode is None else episode_link(episode.key),

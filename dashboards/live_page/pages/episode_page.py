@@ -32,6 +32,7 @@ from springback.dashboards.live_page.page_parts import (
 from springback.dashboards.live_page.page_query import PageQuery
 from springback.dashboards.live_page.pages.episodes import end_words
 from springback.dashboards.live_page.window_words import window_sentence
+from springback.sinks.fleet.fleet_state import clean_group
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.metrics.figure_words import stress_text
 from springback.stream_processors.resilience.readings import WindowReading
@@ -146,8 +147,7 @@ class EpisodePage:
         agent, episode = clean_label_value(key.agent), clean_label_value(key.episode)
         self._name.text = f"Episode {episode} of {agent}"
         self._of_agent.show(agent, agent_link(key.agent))
-        parts = (clean_label_value(part) for part in (traits.family, traits.method, traits.version))
-        self._family.show(group_name(*parts), family_link(traits))
+        self._family.show(group_name(*clean_group(traits)), family_link(traits))
         progress = summary.final_progress if summary is not None else None if status is None else status.progress
         steps = summary.steps if summary is not None else None if status is None else status.steps
         texts = {

@@ -14,6 +14,7 @@ from springback.dashboards.live_page.pages.downloads import download_link
 from springback.dashboards.live_page.pages.pager import Pager
 from springback.dashboards.live_page.pages.reach_note import ReachNote
 from springback.dashboards.live_page.pages.windows import SPANS, UNSTEADY_S, has_words
+from springback.sinks.fleet.fleet_state import clean_group
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.metrics.figure_words import stress_text
 from springback.stream_processors.resilience.readings import EpisodeSummary
@@ -137,8 +138,11 @@ def _row(summary: EpisodeSummary, skew_s: float, *, of_agent: bool) -> dict[str,
     agent = clean_label_value(key.agent)
     outcome, _, remark = end_words(summary).partition("; ")
     ended_s = moment(summary.ended_s - skew_s)
-    names = (clean_label_value(name) for name in (traits.family, traits.method, traits.version))
-    family, task, stress = group_name(*names), clean_label_value(traits.task), stress_text(traits.declared_stress)
+    family, task, stress = (
+        group_name(*clean_group(traits)),
+        clean_label_value(traits.task),
+        stress_text(traits.declared_stress),
+    )
     return {
         "key": episode_link(key),
         "ended": NOTHING if ended_s is None else ended_s,

@@ -14,6 +14,7 @@ from springback.dashboards.live_page.pages.downloads import download_link
 from springback.dashboards.live_page.pages.pager import Pager
 from springback.dashboards.live_page.pages.reach_note import ReachNote
 from springback.dashboards.live_page.window_words import WINDOW_LOOKS, window_figures, window_sentence
+from springback.sinks.fleet.fleet_state import clean_group
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.metrics.figure_words import stress_text
 from springback.stream_processors.resilience.readings import EpisodeTraits, WindowReading
@@ -104,8 +105,7 @@ class Whereabouts:
         if self._agent is not None:
             self._agent.text = clean_label_value(agent)
             self._agent.props["href"] = agent_link(agent)
-        names = (clean_label_value(name) for name in (traits.family, traits.method, traits.version))
-        self._family.text = group_name(*names)
+        self._family.text = group_name(*clean_group(traits))
         self._family.props["href"] = family_link(traits)
         self._task.text = clean_label_value(traits.task)
         self._stress.text = f" {stress_text(traits.declared_stress)}"
