@@ -3,7 +3,8 @@
 A state is shown by a word and an icon, never by a colour alone, and a table can be sorted by keys too.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 from nicegui import ui
@@ -76,6 +77,36 @@ def section_title(told: str = "") -> ui.label:
     return ui.label(told).classes("sb-title").props('role="heading" aria-level="2"')
 
 
+def card(title: str, note: str = "", *words: str) -> ui.element:
+    """A section with a title, to be filled.
+
+    Args:
+        title: of it.
+        note: what is said below that; empty for nothing.
+        words: of the glossary, that say what it shows.
+    """
+    made = ui.element("section").classes("sb-card")
+    with made:
+        section_title(title)
+        if note:
+            ui.label(note).classes("sb-note")
+        if words:
+            with ui.element("div").classes("sb-where"):
+                for word in words:
+                    term(word)
+    return made
+
+
+@contextmanager
+def _named(name: str, word: str | None = None) -> Iterator[None]:
+    """What the block makes is the value of this name, in a `dl`."""
+    with ui.element("div"):
+        with ui.element("dt"):
+            ui.label(name) if word is None else term(word, name)
+        with ui.element("dd"):
+            yield
+
+
 def stat(name: str, word: str | None = None) -> ui.label:
     """A figure with its name above it, in a `dl`; the label of the figure.
 
@@ -83,20 +114,14 @@ def stat(name: str, word: str | None = None) -> ui.label:
         name: the figure's.
         word: of the glossary, that says what the figure means.
     """
-    with ui.element("div"):
-        with ui.element("dt"):
-            ui.label(name) if word is None else term(word, name)
-        with ui.element("dd"):
-            return ui.label(NOTHING)
+    with _named(name, word):
+        return ui.label(NOTHING)
 
 
 def stat_at(name: str) -> When:
     """A figure that is a time."""
-    with ui.element("div"):
-        with ui.element("dt"):
-            ui.label(name)
-        with ui.element("dd"):
-            return When()
+    with _named(name):
+        return When()
 
 
 class LinkStat:
@@ -117,31 +142,39 @@ class LinkStat:
 
 def stat_link(name: str) -> LinkStat:
     """A figure that leads somewhere."""
-    with ui.element("div"):
-        with ui.element("dt"):
-            ui.label(name)
-        with ui.element("dd"):
-            return LinkStat()
+    with _named(name):
+        return LinkStat()
 
 
 class StateChip:
-    """The state of one agent, which says what it means when it is asked."""
+    """The state of one agent, or of a rebound window, which says what it means when it is asked."""
 
     def __init__(self) -> None:
-        self._state: AgentStateName | None = None
+        self._mark = ""
         with ui.element("button").classes("sb-told-by sb-state").props('type="button"') as self._chip:
             self._icon = ui.icon("").props('aria-hidden="true"')
             self._word = text()
 
     def show(self, state: AgentStateName) -> None:
-        """Shows this one."""
-        if state == self._state:
-            return
+        """Shows this state of an agent."""
         look = STATE_LOOKS[state]
-        self._icon.name, self._word.text = look.icon, look.word
-        self._chip.props["data-word"] = self._chip.props["aria-describedby"] = word_id(look.word)
-        self._chip.classes(add=f"sb-state--{state}", remove=f"sb-state--{self._state}")
-        self._state = state
+        self.show_as(state, look.icon, look.word)
+
+    def show_as(self, state: AgentStateName, icon: str, word: str) -> None:
+        """Shows something else by the colour of this state.
+
+        Args:
+            state: whose colour it has.
+            icon: of the Material set.
+            word: of the glossary.
+        """
+        if word == self._word.text:
+            return
+        self._icon.name, self._word.text = icon, word
+        self._chip.props["data-word"] = self._chip.props["aria-describedby"] = word_id(word)
+        mark = f"sb-state--{state}"
+        self._chip.classes(add=mark, remove=self._mark)
+        self._mark = mark
 
     def set_visibility(self, visible: bool) -> None:
         """Shows or hides it."""

@@ -2,6 +2,7 @@
 
 from springback.dashboards.live_page.page_parts import NOTHING, figure
 from springback.sinks.fleet.labels import clean_label_value
+from springback.stream_processors.metrics.spec import AgentStateName
 from springback.stream_processors.resilience.readings import ChannelCosts, WindowReading, WindowState
 
 EFFORT = "with more effort than is normal there"
@@ -9,13 +10,13 @@ NO_NEARER = "as its task came no nearer"
 SLOWER = "as its task came nearer more slowly than is normal"
 MADE_UP = "as its task came no nearer for a while, which it has made up for since"
 
-WINDOW_LOOKS: dict[WindowState, tuple[str, str, str]] = {
+WINDOW_LOOKS: dict[WindowState, tuple[AgentStateName, str, str]] = {
     "open": ("rebound", "settings_backup_restore", "open"),
     "recovered": ("calm", "check_circle_outline", "recovered"),
     "unrecovered": ("stalled", "report", "unrecovered"),
     "censored": ("unknown", "help_outline", "censored"),
 }
-"""The mark, the icon and the word of what has become of a window."""
+"""Of what has become of a window: the state of an agent whose colour it has, the icon, and the word."""
 
 
 def window_sentence(window: WindowReading) -> str:

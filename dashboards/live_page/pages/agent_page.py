@@ -10,7 +10,6 @@ from springback.dashboards.live_page.agent_memory import (
     AgentMemory,
 )
 from springback.dashboards.live_page.charts import LiveChart, cost_chart, intensity_chart, progress_chart
-from springback.dashboards.live_page.explained import term
 from springback.dashboards.live_page.fleet_view import newest_first
 from springback.dashboards.live_page.links import FLEET, episode_link, family_link
 from springback.dashboards.live_page.live_sink import LiveSink
@@ -18,10 +17,10 @@ from springback.dashboards.live_page.page_parts import (
     NOTHING,
     ChoiceBar,
     StateChip,
+    card,
     figure,
     group_name,
     percent,
-    section_title,
     stat,
     stat_at,
     stat_link,
@@ -86,17 +85,17 @@ class AgentPage:
                 words = {value: words for value, (words, _) in _SPANS.items()}
                 self._span = ChoiceBar("Time that is drawn", words, self._choose)
                 note = "Once a second; shaded: rebound window. The scale is that of the logarithm of 1 + g."
-                with _card("Distance from the baseline, g by channel", note, "intensity g", "channel"):
+                with card("Distance from the baseline, g by channel", note, "intensity g", "channel"):
                     self._intensity = LiveChart("g by channel over time", "sb-chart sb-chart--tall")
                 with ui.element("div").classes("sb-halves"):
-                    with _card("Recovery cost, running up", "", "recovery cost C_rec"):
+                    with card("Recovery cost, running up", "", "recovery cost C_rec"):
                         self._cost = LiveChart("running recovery cost over time")
-                    with _card("Progress p and propositions q", "", "progress p", "propositions q"):
+                    with card("Progress p and propositions q", "", "progress p", "propositions q"):
                         self._progress = LiveChart("progress and propositions over time")
                 self._reach = ReachNote(sink, STATUS)
-            with _card("Its last rebound windows"):
+            with card("Its last rebound windows"):
                 self._windows = WindowList(WINDOWS_OF_AN_AGENT, of_agent=True)
-            with _card("Its last episodes"):
+            with card("Its last episodes"):
                 self._episodes = EpisodeTable(of_agent=True)
         query.read_by(self.refresh)
 
@@ -170,16 +169,3 @@ class AgentPage:
             NOTHING if episode is None else clean_label_value(episode.key.episode),
             None if episode is None else episode_link(episode.key),
         )
-
-
-def _card(title: str, note: str = "", *words: str) -> ui.element:
-    card = ui.element("section").classes("sb-card")
-    with card:
-        section_title(title)
-        if note:
-            ui.label(note).classes("sb-note")
-        if words:
-            with ui.element("div").classes("sb-where"):
-                for word in words:
-                    term(word)
-    return card

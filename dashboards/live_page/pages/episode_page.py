@@ -21,10 +21,10 @@ from springback.dashboards.live_page.page_parts import (
     NOTHING,
     Column,
     LiveTable,
+    card,
     figure,
     group_name,
     percent,
-    section_title,
     stat,
     stat_at,
     stat_link,
@@ -108,17 +108,15 @@ class EpisodePage:
                         "sb-note"
                     )
             with ui.element("div").classes("sb-charts") as self._charts:
-                with _card(
-                    "Progress and modes", "Over its steps; shaded: rebound windows, with what raised the alarm."
-                ):
+                with card("Progress and modes", "Over its steps; shaded: rebound windows, with what raised the alarm."):
                     self._progress = LiveChart("progress and propositions over the steps")
                     self._modes = LiveChart("modes over the steps", "sb-chart sb-chart--band")
-                with _card("Distance from the baseline, g by channel", "The scale is that of the logarithm of 1 + g."):
+                with card("Distance from the baseline, g by channel", "The scale is that of the logarithm of 1 + g."):
                     self._channels = LiveChart("g by channel over the steps", "sb-chart sb-chart--tall")
                 note = "A sum that passes its bound (dotted) raises the alarm. While a window is open both stand still."
-                with _card("What the detectors have added up", note):
+                with card("What the detectors have added up", note):
                     self._sums = LiveChart("sums of both detectors over the steps")
-            with _card("Its rebound windows", "With the steps around each, as they were scored when it happened."):
+            with card("Its rebound windows", "With the steps around each, as they were scored when it happened."):
                 self._none = ui.label("It has none.").classes("sb-none")
                 self._windows = ui.element("div").classes("sb-evidence")
                 self._more = ui.label().classes("sb-note")
@@ -257,12 +255,3 @@ def _row(window: WindowReading, step: EvidenceStep) -> dict[str, Any]:
         "debt": figure(step.debt),
         "lost": figure(step.lost_cycles),
     }
-
-
-def _card(title: str, note: str = "") -> ui.element:
-    card = ui.element("section").classes("sb-card")
-    with card:
-        section_title(title)
-        if note:
-            ui.label(note).classes("sb-note")
-    return card

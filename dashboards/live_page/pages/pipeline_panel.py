@@ -88,7 +88,7 @@ class _ReachRow:
             with ui.element("dt"):
                 ui.label(name)
             with ui.element("dd"):
-                self._none = ui.label()
+                self._none = ui.label(NOTHING)
                 self._all = ui.label("all that there were")
                 self._note = ReachNote(sink, topic)
 
@@ -96,7 +96,6 @@ class _ReachRow:
         with self._sink.look() as (view, _):
             reach = view.reach_of(self._topic)
         self._none.set_visibility(reach is None)
-        self._none.text = NOTHING
         self._all.set_visibility(reach is not None and reach.earlier == "none")
         self._note.refresh()
 

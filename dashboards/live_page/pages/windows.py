@@ -5,10 +5,10 @@ from typing import Literal
 
 from nicegui import ui
 
-from springback.dashboards.live_page.explained import When, term, text, word_id
+from springback.dashboards.live_page.explained import When, term, text
 from springback.dashboards.live_page.links import agent_link, episode_link, family_link
 from springback.dashboards.live_page.live_sink import LiveSink
-from springback.dashboards.live_page.page_parts import ChoiceBar, group_name, section_title
+from springback.dashboards.live_page.page_parts import ChoiceBar, StateChip, group_name, section_title
 from springback.dashboards.live_page.page_query import PageQuery
 from springback.dashboards.live_page.pages.downloads import download_link
 from springback.dashboards.live_page.pages.pager import Pager
@@ -114,10 +114,8 @@ class Whereabouts:
 class _WindowRow:
     def __init__(self, density: Density, of_agent: bool) -> None:
         self._shown: tuple[WindowReading, float] | None = None
-        self._mark = ""
         with ui.element("li") as self._row:
-            with ui.element("button").classes("sb-told-by sb-state").props('type="button"') as self._chip:
-                self._icon, self._word = ui.icon("").props('aria-hidden="true"'), text()
+            self._chip = StateChip()
             self._link = ui.link("", "").classes("sb-sentence")
             self._where = Whereabouts(of_agent=of_agent)
             self._figures: list[ui.label] = []
@@ -141,10 +139,7 @@ class _WindowRow:
             return
         self._shown = window, departed_s
         self._row.set_visibility(True)
-        mark, self._icon.name, self._word.text = WINDOW_LOOKS[window.state]
-        self._chip.props["data-word"] = self._chip.props["aria-describedby"] = word_id(window.state)
-        self._chip.classes(add=f"sb-state--{mark}", remove=self._mark)
-        self._mark = f"sb-state--{mark}"
+        self._chip.show_as(*WINDOW_LOOKS[window.state])
         self._link.text = window_sentence(window)
         self._link.props["href"] = episode_link(window.key, window.number)
         self._where.show(window.key.agent, window.traits, departed_s)
