@@ -127,7 +127,7 @@ class AgentPage:
         self._charts.set_visibility(len(agent.history) > 0)
         if not len(agent.history):
             return
-        chosen = self._query.text("last") if self._query.text("last") in _SPANS else ""
+        chosen = self._query.choice("last", _SPANS)
         self._span.show(chosen)
         last_s = _SPANS[chosen][1]
         spans = agent.window_spans()

@@ -101,7 +101,7 @@ class EpisodePanel:
         with self._sink.look() as (view, now_s):
             known = view.episodes()
             skews = {agent: view.skew_s(agent) for agent in {episode.key.agent for episode in known}}
-        oldest_s = now_s - SPANS.get(query.text("since"), SPANS[""])[1]
+        oldest_s = now_s - SPANS[query.choice("since", SPANS)][1]
         chosen = [
             episode
             for episode in known

@@ -22,7 +22,7 @@ from springback.dashboards.live_page.page_parts import (
     percent,
     section_title,
 )
-from springback.dashboards.live_page.page_query import PageQuery
+from springback.dashboards.live_page.page_query import PageQuery, SearchBox, TableQuery
 from springback.dashboards.live_page.pages.downloads import download_link
 from springback.dashboards.live_page.pages.stress_levels import LevelTable
 from springback.sinks.fleet.fleet_state import clean_family
@@ -92,11 +92,16 @@ class FamilyTable:
     ) -> None:
         self._shown: list[dict[str, Any]] = []
         shown = [c for c in _COLUMNS if (c.name in columns if columns is not None else c.name != "brief")]
-        self._names = frozenset(column.name for column in shown)
-        self._query = query or PageQuery({})
-        table = LiveTable(shown, row_key="key", pagination=self._paging(), sizes=_SIZES, sort_suffix="_sort")
-        table.on_pagination_change(self._paged)
-        self._query.read_by(self._went)
+        query = query or PageQuery({})
+        place = TableQuery(query, [column.name for column in shown], _SIZES, _ROWS)
+        paging = place.place().paging()
+        table = LiveTable(shown, row_key="key", pagination=paging, sizes=_SIZES, sort_suffix="_sort")
+
+        def went() -> None:
+            table.pagination = place.place().paging()
+
+        table.on_pagination_change(lambda event: place.put(event.value))  # the browser shows it already
+        query.read_by(went)
         if on_choose is not None:
 
             def choose(event: events.GenericEventArguments) -> None:
@@ -107,35 +112,6 @@ class FamilyTable:
             table.on("choose", choose)
             table.props["choosable"] = True
         self._table = table
-
-    def _paging(self) -> dict[str, Any]:
-        """What the address says."""
-        sort = self._query.text("sort")
-        column = sort.removeprefix("-")
-        known = column in self._names
-        rows = self._query.number("rows", _ROWS)
-        return {
-            "sortBy": column if known else "family",
-            "descending": known and sort.startswith("-"),
-            "page": max(1, self._query.number("page", 1)),
-            "rowsPerPage": rows if rows in _SIZES else _ROWS,
-        }
-
-    def _paged(self, event: events.ValueChangeEventArguments[dict[str, Any]]) -> None:
-        """Another page, order or number of rows was chosen; the browser shows it already."""
-        paging = event.value
-        sort = f"{'-' if paging.get('descending') else ''}{paging.get('sortBy') or 'family'}"
-        page, rows = int(paging.get("page") or 1), int(paging.get("rowsPerPage") or _ROWS)
-        self._query.put(
-            {
-                "sort": None if sort == "family" else sort,
-                "page": page if page > 1 else None,
-                "rows": None if rows == _ROWS else rows,
-            }
-        )
-
-    def _went(self) -> None:
-        self._table.pagination = self._paging()
 
     def show(self, families: list[FamilyReading]) -> None:
         """Shows these."""
@@ -211,10 +187,7 @@ class FamilyPanel:
                     "was tested. A click shows the curve."
                 ).classes("sb-note")
                 with ui.element("div").classes("sb-choices-bar"):
-                    self._search = ui.input(placeholder="Find a family or a method", value=query.text("search"))
-                self._search.props('dense outlined clearable debounce=200 aria-label="Find a family or a method"')
-                self._search.classes("sb-search")
-                self._search.on_value_change(self._searched)
+                    SearchBox(query, "Find a family or a method", self.refresh)
                 self._table = FamilyTable(on_choose=self._choose, query=query)
                 download_link("families")
                 self._gone = ui.label(
@@ -238,7 +211,7 @@ class FamilyPanel:
                     self._levels = LevelTable()
                     download_link("levels")
                     self._beta = ui.label().classes("sb-note sb-beta")
-        query.read_by(self._went)
+        query.read_by(self.refresh)
 
     def refresh(self) -> None:
         """Shows what holds now."""
@@ -263,16 +236,6 @@ class FamilyPanel:
 
     def _choose(self, key: str) -> None:
         self._query.put({"family": key})
-        self.refresh()
-
-    def _searched(self) -> None:
-        told = self._search.value or ""
-        if told != self._query.text("search"):
-            self._query.put({"search": told}, step=False)
-            self.refresh()
-
-    def _went(self) -> None:
-        self._search.value = self._query.text("search")
         self.refresh()
 
 

@@ -20,7 +20,7 @@ from springback.dashboards.live_page.page_parts import (
     percent,
     section_title,
 )
-from springback.dashboards.live_page.page_query import PageQuery
+from springback.dashboards.live_page.page_query import PageQuery, SearchBox, TableQuery
 from springback.dashboards.live_page.pages.downloads import download_link
 
 _PAGE_SIZES = (25, 50, 100)
@@ -36,7 +36,8 @@ _COLUMNS = (
     ),
     Column("seen", "Heard", "right", "sb-wide", "when", hint="When something last came from it."),
 )
-_COLUMN_NAMES = frozenset(column.name for column in _COLUMNS)
+_SORTED_BY = ("state", *(column.name for column in _COLUMNS if column.name != "state"))
+"""By its state where the address does not say."""
 _HEARD_JUST_NOW_S = 10.0
 _PAGING_LABEL = """(first, last, all) =>
   [first, last].map(n => n.toLocaleString("en")).join("\N{EN DASH}") + " of " + all.toLocaleString("en")"""
@@ -53,16 +54,14 @@ class FleetTable:
 
     def __init__(self, sink: LiveSink, query: PageQuery) -> None:
         self._sink, self._query = sink, query
+        self._place = TableQuery(query, _SORTED_BY, _PAGE_SIZES, _ROWS)
         self._order = RowOrder()
         self._page, self._size = 1, _ROWS
         self._shown: list[dict[str, Any]] = []
         with ui.element("section").classes("sb-card sb-fleet").props('aria-label="Fleet"'):
             with ui.element("div").classes("sb-bar"):
                 section_title("Fleet")
-                self._search = ui.input(placeholder="Find an agent or a family", value=query.text("search"))
-                self._search.props('dense outlined clearable debounce=200 aria-label="Find an agent or a family"')
-                self._search.classes("sb-search")
-                self._search.on_value_change(self._searched)
+                SearchBox(query, "Find an agent or a family", self._went, begins=("page",))
                 self._filter = StateFilter(self._refiltered)
             self._table = self._make_table()
             self._none = ui.label("No agent is like that.").classes("sb-none")
@@ -75,7 +74,7 @@ class FleetTable:
         """Shows what holds now; only what has changed is sent to the browser."""
         all_rows = self._sink.fleet_rows()
         self._filter.show(count_states(all_rows))
-        rows = sort_rows(filter_rows(all_rows, self._filter.chosen, self._search.value or ""), self._order)
+        rows = sort_rows(filter_rows(all_rows, self._filter.chosen, self._query.text("search")), self._order)
         page = page_of(rows, self._page, self._size)
         with self._sink.look() as (view, now_s):
             forgotten, room = view.agents_forgotten, view.bounds.agents
@@ -108,47 +107,23 @@ class FleetTable:
 
     def _read(self) -> None:
         """Takes over what the address says."""
-        query = self._query
-        sort = query.text("sort")
-        column = sort.removeprefix("-")
-        self._order = RowOrder(column, sort.startswith("-")) if column in _COLUMN_NAMES else RowOrder()
-        rows = query.number("rows", _ROWS)
-        self._page, self._size = max(1, query.number("page", 1)), rows if rows in _PAGE_SIZES else _ROWS
-        self._filter.choose(query.text("state").split(","))
+        place = self._place.place()
+        self._order, self._page, self._size = RowOrder(place.column, place.descending), place.page, place.rows
+        self._filter.choose(self._query.text("state").split(","))
 
     def _went(self) -> None:
         self._read()
-        self._search.value = self._query.text("search")
         self.refresh()
 
     def _turn(self, event: events.GenericEventArguments) -> None:
         """Another page, order or number of rows was asked for."""
-        asked = event.args["pagination"]
-        column, descending = str(asked["sortBy"] or "state"), bool(asked["descending"])
-        page, rows = int(asked["page"]), int(asked["rowsPerPage"])
-        sort = f"{'-' if descending else ''}{column}"
-        self._query.put(
-            {
-                "sort": None if sort == "state" else sort,
-                "page": page if page > 1 else None,
-                "rows": None if rows == _ROWS else rows,
-            }
-        )
-        self._read()
-        self.refresh()
+        self._place.put(event.args["pagination"])
+        self._went()
 
     def _refiltered(self) -> None:
-        self._page = 1
         states = ",".join(state for state in STATE_LOOKS if state in self._filter.chosen)
         self._query.put({"page": None, "state": states})
-        self.refresh()
-
-    def _searched(self) -> None:
-        told = self._search.value or ""
-        if told != self._query.text("search"):
-            self._page = 1
-            self._query.put({"page": None, "search": told}, step=False)
-            self.refresh()
+        self._went()
 
 
 def _shown(row: FleetRow, now_s: float) -> dict[str, Any]:

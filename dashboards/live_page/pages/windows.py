@@ -9,7 +9,7 @@ from springback.dashboards.live_page.explained import When, term, text
 from springback.dashboards.live_page.links import agent_link, episode_link, family_link
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import ChoiceBar, StateChip, group_name, section_title
-from springback.dashboards.live_page.page_query import PageQuery
+from springback.dashboards.live_page.page_query import PageQuery, SearchBox
 from springback.dashboards.live_page.pages.downloads import download_link
 from springback.dashboards.live_page.pages.pager import Pager
 from springback.dashboards.live_page.pages.reach_note import ReachNote
@@ -160,12 +160,7 @@ class WindowPanel:
         with ui.element("section").classes("sb-card").props('aria-label="Recent rebound windows"'):
             section_title("Recent rebound windows")
             with ui.element("div").classes("sb-choices-bar"):
-                self._search = ui.input(placeholder="Find an agent, a family or a task", value=query.text("search"))
-                self._search.props(
-                    'dense outlined clearable debounce=200 aria-label="Find an agent, a family or a task"'
-                )
-                self._search.classes("sb-search")
-                self._search.on_value_change(self._searched)
+                SearchBox(query, "Find an agent, a family or a task", self.refresh, begins=("page", "episodes"))
                 self._state = ChoiceBar("State", _STATES, lambda state: self._choose("state", state))
                 words = {value: words for value, (words, _) in SPANS.items()}
                 self._since = ChoiceBar("Time", words, lambda since: self._choose("since", since))
@@ -173,14 +168,13 @@ class WindowPanel:
             self._pager = Pager(_ROWS, self._turn)
             self._reach = ReachNote(sink, WINDOWS)
             download_link("windows")
-        query.read_by(self._went)
+        query.read_by(self.refresh)
 
     def refresh(self) -> None:
         """Shows what holds now."""
         self._reach.refresh()
         query = self._query
-        state = query.text("state") if query.text("state") in _STATES else ""
-        since = query.text("since") if query.text("since") in SPANS else ""
+        state, since = query.choice("state", _STATES), query.choice("since", SPANS)
         self._state.show(state)
         self._since.show(since)
         with self._sink.look() as (view, now_s):
@@ -204,16 +198,6 @@ class WindowPanel:
 
     def _choose(self, name: str, value: str) -> None:
         self._query.put({"page": None, "episodes": None, name: value})
-        self.refresh()
-
-    def _searched(self) -> None:
-        told = self._search.value or ""
-        if told != self._query.text("search"):
-            self._query.put({"page": None, "episodes": None, "search": told}, step=False)
-            self.refresh()
-
-    def _went(self) -> None:
-        self._search.value = self._query.text("search")
         self.refresh()
 
 

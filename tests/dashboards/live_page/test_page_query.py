@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from springback.dashboards.live_page.page_query import PageQuery
+from springback.dashboards.live_page.page_query import PageQuery, TableQuery
 from tests.examples import examples
 
 
@@ -64,6 +64,32 @@ def test_the_way_back_is_read_by_all_parts_of_the_page_and_says_nothing_itself()
 def test_a_number_is_one_or_the_default() -> None:
     query = PageQuery({"a": "3", "b": "-1", "c": "1e3", "d": "", "e": "9" * 12, "f": "\u0663", "g": "007"})
     assert [query.number(name, 1) for name in "abcdefgh"] == [3, 1, 1, 1, 1, 1, 7, 1]
+
+
+def test_a_choice_is_one_of_those_that_there_are() -> None:
+    query = PageQuery({"since": "1h", "state": "asleep"})
+    assert [query.choice(name, ("1h", "24h")) for name in ("since", "state", "page")] == ["1h", "", ""]
+
+
+def test_a_table_is_sorted_and_paged_as_the_address_says_where_it_can_be() -> None:
+    for told, place in (
+        ({}, ("name", False, 1, 25)),
+        ({"sort": "-cost", "page": "3", "rows": "100"}, ("cost", True, 3, 100)),
+        ({"sort": "-colour", "page": "0", "rows": "26"}, ("name", False, 1, 25)),
+    ):
+        assert TableQuery(PageQuery(told), ("name", "cost"), (25, 100), 25).place() == place
+
+
+def test_what_is_chosen_in_a_table_is_said_in_the_address_and_read_from_it_again() -> None:
+    query, frame = bound(search="a", page="2")
+    table = TableQuery(query, ("name", "cost"), (25, 100), 25)
+    chosen = {"sortBy": "cost", "descending": True, "page": 3, "rowsPerPage": 100}
+    table.put(chosen)
+    assert frame.said == [("address", "?search=a&page=3&sort=-cost&rows=100", True)]
+    assert table.place().paging() == chosen
+    # What is so where nothing is said is not said; a browser tells no column where none is sorted by.
+    table.put({"sortBy": None, "descending": False, "page": 1, "rowsPerPage": 25})
+    assert frame.said[-1] == ("address", "?search=a", True)
 
 
 @settings(max_examples=examples(60))
