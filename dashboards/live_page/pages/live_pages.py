@@ -1,7 +1,8 @@
 """The pages by their addresses."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fastapi import Request, Response
@@ -120,36 +121,39 @@ class LivePages:
             "Pipeline": self._pipeline,
         }
         for name, fill in fills.items():
-            ui.page(PAGES[name], title=f"{name} \N{MIDDLE DOT} springback")(self._page(name, fill))
+            ui.page(PAGES[name], title=_title(name))(self._page(name, fill))
 
         def agent_page(request: Request, agent: str) -> None:
-            query = PageQuery(request.query_params)
-            with page_frame(self._sink, self._bootstrap, None, _dark(request), query=query) as refreshed:
+            with self._framed(request) as (refreshed, query):
                 refreshed(AgentPage(self._sink, agent, self._window, query).refresh)
 
-        def runbook(request: Request) -> None:
-            with page_frame(self._sink, self._bootstrap, None, _dark(request), heading="Runbook"):
-                runbook_page(self._alert_sources.runbook)
-
-        ui.page(RUNBOOK, title="Runbook \N{MIDDLE DOT} springback")(runbook)
-        ui.page(AGENT_ROUTE, title="Agent \N{MIDDLE DOT} springback")(agent_page)
-
-        def compare(request: Request) -> None:
-            query = PageQuery(request.query_params)
-            frame = page_frame(self._sink, self._bootstrap, None, _dark(request), heading="Compare", query=query)
-            with frame as refreshed:
-                refreshed(ComparePage(self._sink, self._comparisons, query.text("family")).refresh)
-
-        ui.page(COMPARE, title="Compare \N{MIDDLE DOT} springback")(compare)
-        serve_downloads(self._sink, self._comparisons)
-
         def episode_page(request: Request, agent: str, episode: str) -> None:
-            query = PageQuery(request.query_params)
-            with page_frame(self._sink, self._bootstrap, None, _dark(request), query=query) as refreshed:
+            with self._framed(request) as (refreshed, query):
                 refreshed(EpisodePage(self._sink, self._reader, agent, episode, self._window, query).refresh)
 
-        ui.page(EPISODE_ROUTE, title="Episode \N{MIDDLE DOT} springback")(episode_page)
+        def compare(request: Request) -> None:
+            with self._framed(request, heading="Compare") as (refreshed, query):
+                refreshed(ComparePage(self._sink, self._comparisons, query.text("family")).refresh)
+
+        def runbook(request: Request) -> None:
+            with self._framed(request, heading="Runbook"):
+                runbook_page(self._alert_sources.runbook)
+
+        ui.page(AGENT_ROUTE, title=_title("Agent"))(agent_page)
+        ui.page(EPISODE_ROUTE, title=_title("Episode"))(episode_page)
+        ui.page(COMPARE, title=_title("Compare"))(compare)
+        ui.page(RUNBOOK, title=_title("Runbook"))(runbook)
         app.get(STEPS_ROUTE)(self._steps)
+        serve_downloads(self._sink, self._comparisons)
+
+    @contextmanager
+    def _framed(
+        self, request: Request, active: PageName | None = None, *, heading: str | None = None
+    ) -> Iterator[tuple[Refreshed, PageQuery]]:
+        """A page with what all have; what takes the parts that are refreshed, and what its address says."""
+        query, dark = PageQuery(request.query_params), theme_of(request.cookies.get(THEME_COOKIE))
+        with page_frame(self._sink, self._bootstrap, active, dark, query, heading=heading) as refreshed:
+            yield refreshed, query
 
     async def _steps(self, agent: str, episode: str) -> Response:
         with self._sink.look() as (view, _):
@@ -164,9 +168,7 @@ class LivePages:
 
     def _page(self, name: PageName, fill: Callable[[Refreshed, PageQuery], None]) -> Callable[[Request], None]:
         def page(request: Request) -> None:
-            query = PageQuery(request.query_params)
-            frame = page_frame(self._sink, self._bootstrap, name, _dark(request), heading=name, query=query)
-            with frame as refreshed:
+            with self._framed(request, name, heading=name) as (refreshed, query):
                 fill(refreshed, query)
 
         return page
@@ -208,5 +210,5 @@ class LivePages:
         refreshed(PipelinePanel(self._sink, self._bootstrap).refresh)
 
 
-def _dark(request: Request) -> bool | None:
-    return theme_of(request.cookies.get(THEME_COOKIE))
+def _title(name: str) -> str:
+    return f"{name} \N{MIDDLE DOT} springback"

@@ -49,9 +49,9 @@ def page_frame(
     bootstrap: str,
     active: PageName | None,
     dark: bool | None,
+    query: PageQuery,
     *,
     heading: str | None = None,
-    query: PageQuery | None = None,
 ) -> Iterator[Callable[[Refresh], None]]:
     """A page; its content is what the block makes, and the words of the glossary follow.
 
@@ -60,8 +60,8 @@ def page_frame(
         bootstrap: the broker's address, so that one can find out why it does not answer.
         active: which page this is.
         dark: as `theme_of` tells.
-        heading: of the whole page, for those who do not see it; None where the content has one.
         query: what the address says of what is shown.
+        heading: of the whole page, for those who do not see it; None where the content has one.
 
     Yields:
         what takes the parts that are to be refreshed.
@@ -82,9 +82,7 @@ def page_frame(
                         refreshes.append(_alert_count(sink))
         refreshes.append(_sight_chip(sink))
         _theme_switch(dark)
-        frame = PageScript(now_s)
-        if query is not None:
-            query.bind(frame)
+        query.bind(PageScript(now_s))
     header.move(target_index=0)
     with ui.element("div").classes("sb-main"):
         if heading is not None:
