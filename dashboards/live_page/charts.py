@@ -38,6 +38,9 @@ _LEAST_TOP = 3.0
 _MAGNITUDE_OF_G = "value => value == null ? '\N{EN DASH}' : (10 ** value - 1).toFixed(2)"
 
 _CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
+CHANNELS = tuple(name for name, _ in _CHANNELS)
+"""The channels of g, in the order in which they are drawn."""
+
 _SHORTEST_AXIS_S = 60.0
 _COLOUR = "var(--sb-cognitive)"
 _LEVELS: Mapping[LevelState, tuple[str, str]] = {
@@ -167,6 +170,33 @@ def intensity_axis(highest: float) -> Options:
     )
 
 
+def intensity_series(data: Mapping[str, list[Any]], total: str, lines: Sequence[Options]) -> list[Options]:
+    """g^rec and its channels.
+
+    Args:
+        data: the points of each, placed by `intensity_height`.
+        total: by which name g^rec is among them.
+        lines: straight ones, as `mark_line` makes them.
+    """
+    series = [line_series("g", INK, data[total], width=2.5)]
+    series += [line_series(name, f"var(--sb-{name})", data[name], style, 1.75) for name, style in _CHANNELS]
+    series[0]["markLine"] = {"silent": True, "symbol": "none", "data": list(lines)}
+    return series
+
+
+def tell_intensities(options: Options) -> Options:
+    """A chart of `intensity_series` whose tooltip tells g itself."""
+    return options | {"tooltip": options["tooltip"] | {":valueFormatter": _MAGNITUDE_OF_G}}
+
+
+def progress_series(progress: list[Any], propositions: list[Any]) -> list[Options]:
+    """Progress p and the share q of goal propositions that hold."""
+    return [
+        line_series("progress p", "var(--sb-calm)", progress),
+        line_series("propositions q", "var(--sb-cognitive)", propositions, "dashed"),
+    ]
+
+
 def intensity_chart(
     history: AgentHistory, spans: Sequence[Span], calm: float, threshold: float | None, last_s: float = inf
 ) -> Options:
@@ -179,21 +209,18 @@ def intensity_chart(
         threshold: the level of the alarm, where a detector has one.
         last_s: how many of the last seconds are shown.
     """
-    places = {name: _points(history, name, last_s) for name in ("total", *(name for name, _ in _CHANNELS))}
+    places = {name: _points(history, name, last_s) for name in ("total", *CHANNELS)}
     highest = max((g for points in places.values() for _, g in points if g is not None), default=0.0)
     raised = {
         name: [[at, None if g is None else round(intensity_height(g), 4)] for at, g in points]
         for name, points in places.items()
     }
-    series = [line_series("g", INK, raised["total"], width=2.5)]
-    series += [line_series(name, f"var(--sb-{name})", raised[name], style, 1.75) for name, style in _CHANNELS]
     lines = [_level(calm, "re-entry", MUTED)]
     if threshold is not None:
         lines.append(_level(threshold, "alarm", "var(--sb-rebound)"))
-    series[0]["markLine"] = {"silent": True, "symbol": "none", "data": lines}
-    options = _over_time(history, spans, series, intensity_axis(max(highest, calm, threshold or 0.0)), last_s)
-    options["tooltip"] = options["tooltip"] | {":valueFormatter": _MAGNITUDE_OF_G}
-    return options
+    series = intensity_series(raised, "total", lines)
+    axis = intensity_axis(max(highest, calm, threshold or 0.0))
+    return tell_intensities(_over_time(history, spans, series, axis, last_s))
 
 
 def cost_chart(history: AgentHistory, spans: Sequence[Span], last_s: float = inf) -> Options:
@@ -205,10 +232,7 @@ def cost_chart(history: AgentHistory, spans: Sequence[Span], last_s: float = inf
 
 def progress_chart(history: AgentHistory, spans: Sequence[Span], last_s: float = inf) -> Options:
     """Progress p and the share q of goal propositions that hold, over so many of the last seconds."""
-    series = [
-        line_series("progress p", "var(--sb-calm)", _points(history, "progress", last_s)),
-        line_series("propositions q", "var(--sb-cognitive)", _points(history, "propositions", last_s), "dashed"),
-    ]
+    series = progress_series(*(_points(history, name, last_s) for name in ("progress", "propositions")))
     return _over_time(history, spans, series, value_axis(min=0, max=1, interval=0.25), last_s)
 
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from springback.dashboards.live_page.charts import (
+    CHANNELS,
     FONT,
     INK,
     MUTED,
@@ -15,15 +16,17 @@ from springback.dashboards.live_page.charts import (
     base_options,
     intensity_axis,
     intensity_height,
+    intensity_series,
     line_series,
     mark_line,
+    progress_series,
+    tell_intensities,
     value_axis,
 )
 from springback.sinks.fleet.labels import clean_label_value
 from springback.stream_processors.resilience.readings import WindowReading
 from springback.stream_processors.resilience.tracking.step_trace import TracedStep
 
-_CHANNELS = (("cognitive", "solid"), ("physical", "dashed"), ("debt", "dotted"))
 _SUMS = (("effort", "var(--sb-rebound)", "solid"), ("delay", "var(--sb-stalled)", "dashed"))
 _BANDS = (0.15, 0.4)  # opacities: two shades that are told apart on a dark page too
 _MOST_POINTS = 4000
@@ -32,7 +35,6 @@ _MOST_BANDS = 1000
 """Of a longer episode the mode of every n-th step is drawn: a browser takes long for more."""
 _NAMED_SHARE = 0.08
 """A band that is narrower than this share of the chart has no room for its name."""
-_G_OF_HEIGHT = "value => value == null ? '-' : (10 ** value - 1).toFixed(2)"
 
 
 class ModeBand(NamedTuple):
@@ -62,10 +64,7 @@ def drawn(steps: Sequence[TracedStep], most: int = _MOST_POINTS) -> list[TracedS
 
 def episode_progress_chart(steps: Sequence[TracedStep], windows: Sequence[WindowReading]) -> Options:
     """Progress p and propositions q after each step."""
-    series = [
-        line_series("progress p", "var(--sb-calm)", _points(steps, lambda s: s.progress)),
-        line_series("propositions q", "var(--sb-cognitive)", _points(steps, lambda s: s.propositions), "dashed"),
-    ]
+    series = progress_series(_points(steps, lambda s: s.progress), _points(steps, lambda s: s.propositions))
     return _over_steps(steps, windows, series, value_axis(min=0, max=1, interval=0.25), named=True)
 
 
@@ -97,21 +96,15 @@ def channel_chart(steps: Sequence[TracedStep], windows: Sequence[WindowReading],
         windows: of it.
         calm: the level at or below which a step is calm.
     """
-    names = ("intensity", *(name for name, _ in _CHANNELS))
+    names = ("intensity", *CHANNELS)
     highest = max((getattr(s.figures, name) for s in steps if s.figures is not None for name in names), default=0.0)
 
     def height(name: str) -> Callable[[TracedStep], float | None]:
         return lambda s: None if s.figures is None else intensity_height(getattr(s.figures, name))
 
-    series = [line_series("g", INK, _points(steps, height("intensity")), width=2.5)]
-    series += [
-        line_series(name, f"var(--sb-{name})", _points(steps, height(name)), style, 1.75) for name, style in _CHANNELS
-    ]
     line = mark_line({"yAxis": intensity_height(calm)}, "re-entry", MUTED, "dashed", position="insideStartTop")
-    series[0]["markLine"] = {"silent": True, "symbol": "none", "data": [line]}
-    options = _over_steps(steps, windows, series, intensity_axis(max(highest, calm)))
-    options["tooltip"] = options["tooltip"] | {":valueFormatter": _G_OF_HEIGHT}
-    return options
+    series = intensity_series({name: _points(steps, height(name)) for name in names}, "intensity", [line])
+    return tell_intensities(_over_steps(steps, windows, series, intensity_axis(max(highest, calm))))
 
 
 def detector_chart(steps: Sequence[TracedStep], windows: Sequence[WindowReading]) -> Options:
