@@ -2,6 +2,7 @@
 
 from springback.dashboards.live_page.page_parts import NOTHING, figure
 from springback.sinks.fleet.labels import clean_label_value
+from springback.stream_processors.metrics.figure_words import counted
 from springback.stream_processors.metrics.spec import AgentStateName
 from springback.stream_processors.resilience.readings import ChannelCosts, WindowReading, WindowState
 
@@ -67,7 +68,7 @@ def _delay_words(lost_cycles: float, cycles: int) -> str:
 def _sentence(window: WindowReading) -> str:
     agent = clean_label_value(window.key.agent)
     head = f"{agent} departed from its baseline at step {window.departure_step:,}, {cause_words(window)},"
-    steps = f"{window.length_steps:,} step{'' if window.length_steps == 1 else 's'}"
+    steps = counted(window.length_steps, "step")
     match window.state:
         case "recovered":
             return f"{head} and re-entered at step {window.reentry_step:,}, after {steps}."

@@ -204,6 +204,20 @@ def live_state(family: FamilyReading) -> LiveState:
     return "none_declared" if family.live_stress is None else "unsettled"
 
 
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """So many of something.
+
+    Args:
+        number: how many.
+        one: what one of them is called.
+        several: what several are; with an s at the end where not given.
+
+    >>> counted(1, "episode"), counted(1200, "episode"), counted(0, "family", "families")
+    ('1 episode', '1,200 episodes', '0 families')
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 def live_word(family: FamilyReading) -> str:
     """The same as a word of the glossary."""
     return _LIVE_WORDS[live_state(family)]
@@ -212,7 +226,7 @@ def live_word(family: FamilyReading) -> str:
 def live_sentence(family: FamilyReading) -> str:
     """What runs now, what that is against the levels, and of how many running episodes it says nothing."""
     word, undeclared = live_word(family), family.active_undeclared
-    told = f" ({undeclared:,} episode{'' if undeclared == 1 else 's'} undeclared)" if undeclared else ""
+    told = f" ({counted(undeclared, 'episode')} undeclared)" if undeclared else ""
     if family.live_stress is not None:
         return f"Its agents work at {stress_text(family.live_stress)} now: {word}{told}."
     if family.stress_state is not None:
@@ -322,7 +336,7 @@ def learning_sentences(references: int | None, needed: int | None, provisional: 
     of = "" if references is None else " references"
     told = [] if learning is None else [f"{learning.capitalize()}{of}; its windows are provisional."]
     if provisional:
-        told.append(f"Provisional, and in no margin: {provisional:,} episode{'' if provisional == 1 else 's'}.")
+        told.append(f"Provisional, and in no margin: {counted(provisional, 'episode')}.")
     return told
 
 
@@ -345,7 +359,7 @@ def within_noise(figures: StabilityFigures) -> bool:
 
 def beta_sentences(figures: StabilityFigures) -> list[str]:
     """What β says, or that it says nothing, and what it does not know of."""
-    pairs = f"{figures.pairs:,} pair{'' if figures.pairs == 1 else 's'}"
+    pairs = counted(figures.pairs, "pair")
     difference, repeatability = figures.beta_difference, figures.stability_repeatability
     if figures.beta is None:
         told = ["β is not known: no pair of a clean and a perturbed run of one task."]

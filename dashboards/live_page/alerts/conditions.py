@@ -16,7 +16,7 @@ from springback.dashboards.live_page.page_parts import group_name
 from springback.sinks.fleet.agent_state import StateTimes
 from springback.sinks.fleet.fleet_state import clean_family
 from springback.sinks.fleet.labels import clean_label_value
-from springback.stream_processors.metrics.figure_words import live_state, stress_text, within_noise
+from springback.stream_processors.metrics.figure_words import counted, live_state, stress_text, within_noise
 from springback.stream_processors.resilience.quantiles import quantile
 from springback.stream_processors.resilience.readings import EpisodeSummary, FamilyReading
 
@@ -142,14 +142,13 @@ def _of_pipeline(view: FleetView, now_s: float) -> Iterator[Condition]:
         yield Condition(BEHIND, "steps", told, PIPELINE)
     for reason, letters in sorted(view.letters.recent(now_s).items()):
         word = reason.replace("_", " ")
-        plural = _s(letters.number)
-        told = f"{letters.number:,} message{plural} or row{plural} could not be used within ten minutes."
+        told = f"{counted(letters.number, 'message or row', 'messages or rows')} could not be used within ten minutes."
         yield Condition(DEAD_LETTERS, word, told, PIPELINE, letters.first_s, letters.first_s)
         if reason == "over_bounds":
             told = "Steps were refused: a producer has more agents or episodes than it may."
             yield Condition(OVER_BOUNDS, word, told, PIPELINE, letters.first_s, letters.first_s)
         if reason in ("too_costly", "state_full"):
-            told = f"{letters.number:,} message{plural} given up within ten minutes."
+            told = f"{counted(letters.number, 'message')} given up within ten minutes."
             yield Condition(GIVEN_UP, word, told, PIPELINE, letters.first_s, letters.first_s)
 
 
@@ -217,10 +216,6 @@ def _of_agent(agent: AgentMemory, view: FleetView, now_s: float, times: StateTim
         rule, told, since_s, after_s = of_state[state]
         known_s = _known(since_s)
         yield Condition(rule, name, told, link, known_s, None if known_s is None else known_s + after_s)
-
-
-def _s(number: int) -> str:
-    return "" if number == 1 else "s"
 
 
 def _known(time_s: float) -> float | None:

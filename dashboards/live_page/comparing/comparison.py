@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from springback.dashboards.live_page.links import family_token
-from springback.stream_processors.metrics.figure_words import NOT_KNOWN, stress_text
+from springback.stream_processors.metrics.figure_words import NOT_KNOWN, counted, stress_text
 from springback.stream_processors.offline.comparison_contract import CONTRACT_SCHEMA_VERSION, VersionContract
 from springback.stream_processors.offline.comparison_evidence import EpisodeCounts, Evidence, LevelEvidence, counts_of
 from springback.stream_processors.offline.metric_changes import Episodes, MetricChange, ResampledPair
@@ -140,7 +140,7 @@ def interval_words(figure: Interval | None, form: Form, episodes: int, tasks: in
     """
     if figure is None:
         return NOT_KNOWN, ""
-    rests = f"{episodes:,} episode{'' if episodes == 1 else 's'} of {tasks:,} task{'' if tasks == 1 else 's'}"
+    rests = f"{counted(episodes, 'episode')} of {counted(tasks, 'task')}"
     if figure.low is None or figure.high is None:
         return form(figure.value), f"no interval of one task; {rests}"
     return form(figure.value), f"{form(figure.low)} to {form(figure.high)}; {rests}"
@@ -174,7 +174,7 @@ def difference_sentences(base: str, other: str, difference: Difference) -> list[
         told.append(f"At stress {levels}, where both have episodes, and by the mix of stress that {base} has there.")
         tasks = evidence.paired_tasks
         told.append(
-            f"They share {tasks:,} task{'' if tasks == 1 else 's'} at the same stress."
+            f"They share {counted(tasks, 'task')} at the same stress."
             if tasks
             else "They share no task at the same stress: what differs may be their tasks."
         )
@@ -183,8 +183,7 @@ def difference_sentences(base: str, other: str, difference: Difference) -> list[
         if alone:
             own = ", ".join(f"{_level_text(level.stress)} ({getattr(level, which).ended:,})" for level in alone)
             told.append(f"Left out are the episodes of {name} at stress {own}: the other has none there.")
-        counted = getattr(evidence, which)
-        apart = [f"{n:,} {word}" for n, word in _uncounted(counted) if n]
+        apart = [f"{n:,} {word}" for n, word in _uncounted(getattr(evidence, which)) if n]
         if apart:
             told.append(f"In no figure are {' and '.join(apart)} episodes of {name}.")
     return told

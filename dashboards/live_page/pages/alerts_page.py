@@ -20,6 +20,7 @@ from springback.dashboards.live_page.links import RUNBOOK, runbook_link
 from springback.dashboards.live_page.live_sink import LiveSink
 from springback.dashboards.live_page.page_parts import section_title
 from springback.sinks.fleet.labels import clean_label_value
+from springback.stream_processors.metrics.figure_words import counted
 from springback.stream_processors.metrics.spec import AgentStateName
 
 _MOST_ROWS = 50
@@ -213,9 +214,9 @@ def looked_at_text(sink: LiveSink, alerts: Sequence[Alert]) -> str:
         sight, blindness = view.sight, view.sight.blindness
         answered_s = sight.broker.answered_s
     number = sum(alert.over_s is None for alert in alerts)
-    counted = "No alert" if not number else f"{number:,} alert{'' if number == 1 else 's'}"
+    told = counted(number, "alert") if number else "No alert"
     heard = "no agent has reported" if sight.newest_s is None else f"last report {_ago(now_s - sight.newest_s)}"
-    seen = f"{_number(agents, 'agent')} seen, {_number(families, 'family', 'families')}, {heard}"
+    seen = f"{counted(agents, 'agent')} seen, {counted(families, 'family', 'families')}, {heard}"
     if blindness == "no broker":
         answer = "" if answered_s < 0 else f" It last answered {_ago(now_s - answered_s)}."
         return f"Not known: the broker does not answer.{answer} {seen.capitalize()}."
@@ -224,7 +225,7 @@ def looked_at_text(sink: LiveSink, alerts: Sequence[Alert]) -> str:
     unread = " Steps wait unread, so what agents do now is not known." if blindness == "no worker" else ""
     names = sorted({condition.rule.name for condition in sink.waiting_for_alerts()})
     waiting = f" So now, but not yet for as long as an alert takes: {', '.join(names)}." if names else ""
-    return f"{counted}; {seen}, broker answered {_ago(now_s - answered_s)}.{unread}{waiting}"
+    return f"{told}; {seen}, broker answered {_ago(now_s - answered_s)}.{unread}{waiting}"
 
 
 def _ago(seconds: float) -> str:
@@ -238,10 +239,6 @@ def _ago(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds // 10 * 10:.0f} s ago"
     return f"{seconds // 60:.0f} min ago" if seconds < 3600 else f"{seconds // 3600:.0f} h ago"
-
-
-def _number(number: int, one: str, several: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 class AlertPanel:
@@ -314,8 +311,8 @@ class _ManagerPanel:
             self._told.text = f"The Alertmanager at {self._watch.url} {when}."
         else:
             firing = sum(alert.state == "active" for alert in news.alerts) + news.more
-            held = _number(len(news.silences), "silence")
-            alerts = "No alert" if not news.alerts else _number(len(news.alerts) + news.more, "alert")
+            held = counted(len(news.silences), "silence")
+            alerts = "No alert" if not news.alerts else counted(len(news.alerts) + news.more, "alert")
             self._told.text = (
                 f"{alerts}, {firing:,} of them active, {held}; the Alertmanager at {self._watch.url} {when}."
             )

@@ -16,7 +16,7 @@ from springback.dashboards.live_page.pages.reach_note import ReachNote
 from springback.dashboards.live_page.pages.windows import SPANS, UNSTEADY_S, has_words
 from springback.sinks.fleet.fleet_state import clean_group
 from springback.sinks.fleet.labels import clean_label_value
-from springback.stream_processors.metrics.figure_words import stress_text
+from springback.stream_processors.metrics.figure_words import counted, stress_text
 from springback.stream_processors.resilience.readings import EpisodeSummary
 from springback.stream_processors.topics import SUMMARIES
 
@@ -121,7 +121,7 @@ def end_words(summary: EpisodeSummary) -> str:
     """How an episode ended, and what is to be known before its figures are believed."""
     told: list[str] = [summary.outcome]
     if summary.interruptions:
-        told.append(f"{summary.interruptions:,} interruption{'' if summary.interruptions == 1 else 's'}")
+        told.append(counted(summary.interruptions, "interruption"))
     told += [name for name in ("gap", "joined", "extended", "provisional") if getattr(summary, name)]
     return "; ".join(told)
 
