@@ -55,10 +55,12 @@ def figure(value: float | None) -> str:
 def percent(value: float | None) -> str:
     r"""A share.
 
-    >>> percent(0.756), percent(None) == NOTHING
-    ('76\u202f%', True)
+    >>> percent(0.756), percent(-0.35), percent(None) == NOTHING
+    ('76\u202f%', '\u221235\u202f%', True)
     """
-    return NOTHING if value is None else f"{value:.0%}".replace("%", "\N{NARROW NO-BREAK SPACE}%")
+    if value is None:
+        return NOTHING
+    return f"{value:.0%}".replace("%", "\N{NARROW NO-BREAK SPACE}%").replace("-", "\N{MINUS SIGN}")
 
 
 def group_name(family: str, method: str, version: str) -> str:

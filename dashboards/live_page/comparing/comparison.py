@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from springback.dashboards.live_page.links import family_token
+from springback.dashboards.live_page.page_parts import percent
 from springback.stream_processors.metrics.figure_words import NOT_KNOWN, counted, stress_text
 from springback.stream_processors.offline.comparison_contract import CONTRACT_SCHEMA_VERSION, VersionContract
 from springback.stream_processors.offline.comparison_evidence import EpisodeCounts, Evidence, LevelEvidence, counts_of
@@ -112,15 +113,6 @@ def compare_groups(groups: Sequence[SeenGroup], base: str | None, config: Aggreg
     return figures
 
 
-def share(value: float) -> str:
-    r"""A share, in percent.
-
-    >>> share(0.756), share(-0.35)
-    ('76\u202f%', '\u221235\u202f%')
-    """
-    return f"{value:.0%}".replace("%", "\N{NARROW NO-BREAK SPACE}%").replace("-", "\N{MINUS SIGN}")
-
-
 def number(value: float) -> str:
     r"""A number, to two places.
 
@@ -168,7 +160,7 @@ def difference_sentences(base: str, other: str, difference: Difference) -> list[
     if not compared:
         told.append("They have no episodes that count at the same stress: nothing of them can be compared.")
     else:
-        told.append(_change_sentence("Success", difference.success, share))
+        told.append(_change_sentence("Success", difference.success, percent))
         told.append(_change_sentence("Recovery cost", difference.cost, number))
         levels = ", ".join(_level_text(level.stress) for level in compared)
         told.append(f"At stress {levels}, where both have episodes, and by the mix of stress that {base} has there.")

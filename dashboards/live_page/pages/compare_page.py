@@ -8,7 +8,15 @@ from nicegui import ui
 from springback.dashboards.live_page.comparing.shared_comparisons import Comparison, SharedComparisons
 from springback.dashboards.live_page.links import COMPARE, compare_link, family_token, with_query
 from springback.dashboards.live_page.live_sink import LiveSink
-from springback.dashboards.live_page.page_parts import NOTHING, Column, LiveTable, figure, group_name, section_title
+from springback.dashboards.live_page.page_parts import (
+    NOTHING,
+    Column,
+    LiveTable,
+    figure,
+    group_name,
+    percent,
+    section_title,
+)
 from springback.dashboards.live_page.pages.downloads import download_link
 from springback.sinks.fleet.fleet_state import clean_family
 from springback.stream_processors.metrics.figure_words import (
@@ -132,10 +140,10 @@ def _address(group: "GroupFigures") -> str:
 
 
 def _row(group: "GroupFigures", base: "GroupFigures") -> dict[str, Any]:
-    from springback.dashboards.live_page.comparing.comparison import interval_words, mix_text, number, share
+    from springback.dashboards.live_page.comparing.comparison import interval_words, mix_text, number
 
     reading = group.reading
-    success, success_rests = interval_words(group.success, share, group.counted.ended, group.tasks)
+    success, success_rests = interval_words(group.success, percent, group.counted.ended, group.tasks)
     cost, cost_rests = interval_words(group.cost, number, group.scored, group.tasks)
     told: dict[str, Any] = {
         "key": group.token,
