@@ -171,16 +171,8 @@ class FleetView:
                 place = news.window.key, news.window.number
                 self._windows.put(place, news.window, (sent_s, *_names(news.window.key), news.window.number))
                 news.agent.take_window(replace(news.window, evidence=None))
-            case BegunNews():
-                if news.goes_on:  # silence had ended it, and that is taken back
-                    self.episodes_ended -= 1
-                    self._episodes.pop(news.key)
-                    group = self._groups.get(clean_group(news.traits))
-                    if group is not None:
-                        group.pop(news.key)
-                    agent = self._agent_named(news.key.agent)
-                    if agent is not None:
-                        agent.take_back(news.key)
+            case BegunNews() if news.goes_on:
+                self._take_back(news)
             case EndNews():
                 self.episodes_ended += not news.corrects
                 self._take_end(news, sent_s)
@@ -290,6 +282,17 @@ class FleetView:
             group = NewestMemory(self.bounds.group_episodes)
         group.put(summary.key, summary, place)
         self._groups.put(names, group, place)
+
+    def _take_back(self, news: BegunNews) -> None:
+        """Takes in that an episode goes on that silence had ended."""
+        self.episodes_ended -= 1
+        self._episodes.pop(news.key)
+        group = self._groups.get(clean_group(news.traits))
+        if group is not None:
+            group.pop(news.key)
+        agent = self._agent_named(news.key.agent)
+        if agent is not None:
+            agent.take_back(news.key)
 
     def _take_status(self, news: StatusNews[AgentMemory], came_s: float, now_s: float) -> None:
         agent, status, before = news.agent, news.status, news.before
