@@ -43,6 +43,14 @@ class LiveProcess:
         self.child.wait_until(self._ready.exists, DEADLINE_S, "the file that says that it is ready")
         self.address: str = json.loads(self._ready.read_text())["live"]
 
+    def at(self, link: str) -> str:
+        """Where a page of it is.
+
+        Args:
+            link: its path and query, from the slash on.
+        """
+        return self.address.rstrip("/") + link
+
     @property
     def port(self) -> int:
         """Where it listens."""

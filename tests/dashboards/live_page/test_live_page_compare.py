@@ -54,7 +54,7 @@ def test_methods_stand_side_by_side_with_what_their_figures_rest_on(
         re.compile(r"100.%.*8 episodes of 8 tasks.*3\.35.*to.*8 episodes of 8 tasks.*0\.4.*4\.48.*120 pairs", re.DOTALL)
     )
     expect(rows.filter(has_text=HOSTILE)).to_contain_text("120 pairs; says nothing: within run-to-run noise")
-    page.goto(shared.address.rstrip("/") + compare_link(readings[0]))
+    page.goto(shared.at(compare_link(readings[0])))
     told = page.locator("[aria-label='What differs']")
     expect(told.get_by_role("heading", name="Against plain 1.4")).to_be_visible()
     expect(told).to_contain_text("Recovery cost 3.35 against 1.35: higher, the difference between 2.00 and 2.00")

@@ -33,10 +33,6 @@ NEPAL = timezone(timedelta(hours=5, minutes=45))
 TIP = ".sb-tip:popover-open"
 
 
-def at(live: LiveProcess, link: str) -> str:
-    return live.address.rstrip("/") + link
-
-
 def query_of(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
@@ -56,7 +52,7 @@ def test_a_window_and_an_episode_tell_when_and_where_and_lead_there(
         replace(window("timed-1", 3, departure_time_s=now_s + 3600.0 - 150.0), key=key),
         replace(summary("timed-1", "12", windows=1), key=key, started_s=now_s, ended_s=now_s + 3600.0 - 130.0),
     )
-    page = open_page(at(shared, "/windows?search=timed-1"), zone="Asia/Kathmandu")
+    page = open_page(shared.at("/windows?search=timed-1"), zone="Asia/Kathmandu")
     told = page.locator(".sb-windows li").filter(has_text="timed-1")
     expect(told).to_contain_text("kitchen-041")
     expect(told).to_contain_text(re.compile(r"λ\s*0\.4"))
@@ -76,7 +72,7 @@ def test_a_window_and_an_episode_tell_when_and_where_and_lead_there(
         re.compile(r"2 min ago.*12.*timed-1.*navigation.*kitchen-041.*0\.4.*success", re.DOTALL)
     )
     assert episode_link(key) in {link.get_attribute("href") for link in episode.get_by_role("link").all()}
-    page.goto(at(shared, agent_link("timed-1")))
+    page.goto(shared.at(agent_link("timed-1")))
     expect(page.locator(".sb-windows li").filter(visible=True)).to_contain_text("2 min ago")
     last = page.get_by_role("heading", name="Its last episodes").locator("..").locator("tbody tr")
     expect(last).to_contain_text(re.compile(r"2 min ago.*12.*kitchen-041", re.DOTALL))
@@ -127,7 +123,7 @@ def test_the_chosen_family_its_table_and_the_time_that_is_drawn_are_in_the_addre
     shared_sender.send(
         family("linked-a", success_rate=0.9), family("linked-b", success_rate=0.5), status("linked-7", 10)
     )
-    page = open_page(at(shared, family_link(family("linked-b"))))
+    page = open_page(shared.at(family_link(family("linked-b"))))
     expect(page.get_by_role("heading", name="Stress response of linked-b")).to_be_visible()
     page.get_by_label("Find a family or a method").fill("linked")
     rows = page.locator("[aria-label='Families'] .sb-table tbody tr")
@@ -144,9 +140,9 @@ def test_the_chosen_family_its_table_and_the_time_that_is_drawn_are_in_the_addre
     page.go_back()
     page.go_back()
     expect(page.get_by_role("heading", name="Stress response of linked-b")).to_be_visible()
-    page.goto(at(shared, "/families?family=" + 32 * "0"))
+    page.goto(shared.at("/families?family=" + 32 * "0"))
     expect(page.get_by_text("Nothing is known (any more) of the family that the address names")).to_be_visible()
-    page.goto(at(shared, agent_link("linked-7")))
+    page.goto(shared.at(agent_link("linked-7")))
     page.get_by_role("button", name="Last 30 seconds").click()
     expect(page).to_have_url(re.compile(r"\?last=30s$"))
     page.reload()
@@ -162,7 +158,7 @@ def test_windows_are_searched_and_chosen_by_state_and_time(
         window("sought-2", departure_time_s=now_s - 60.0, state="unrecovered"),
         window("sought-3", departure_time_s=now_s - 7200.0, state="unrecovered"),
     )
-    page = open_page(at(shared, "/windows"))
+    page = open_page(shared.at("/windows"))
     page.get_by_label("Find an agent, a family or a task").fill("sought KITCHEN")
     told = page.locator(".sb-windows li").filter(visible=True)
     expect(told).to_have_count(3)
@@ -183,7 +179,7 @@ def test_a_symbol_says_what_it_means_by_pointer_touch_and_key(
 ) -> None:
     shared_sender.send(replace(moments()["rising"], family="meant"), status("meant-7", departed=5))
     shared_sender.send(window("meant-7", departure_time_s=time.time(), lost_cycles=-19.0, cause="delay"))
-    page = open_page(at(shared, "/families"))
+    page = open_page(shared.at("/families"))
     tip = page.locator(TIP)
     for symbol, word in (("λ*", "λ*"), ("β", "β"), ("Cost", "recovery cost C_rec"), ("M", "margin M")):
         mark = page.get_by_role("button", name=f"What {symbol} means", exact=True).filter(visible=True)
@@ -193,7 +189,7 @@ def test_a_symbol_says_what_it_means_by_pointer_touch_and_key(
         page.keyboard.press("Escape")
         expect(tip).to_have_count(0)
         expect(mark).to_have_accessible_description(meaning(word))
-    page.goto(at(shared, agent_link("meant-7")))
+    page.goto(shared.at(agent_link("meant-7")))
     for shown, word in (
         ("Progress p", "progress p"),
         ("Propositions q", "propositions q"),
@@ -207,7 +203,7 @@ def test_a_symbol_says_what_it_means_by_pointer_touch_and_key(
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     phone = context.new_page()
     watch(phone, complaints, shared.address, False)
-    phone.goto(at(shared, "/windows?search=meant-7"))
+    phone.goto(shared.at("/windows?search=meant-7"))
     row = phone.locator(".sb-windows li").filter(visible=True)
     for shown, word in (("lost cycles", "lost cycles"), ("λ", "stress λ"), ("peak g", "peak g")):
         row.get_by_role("button", name=shown, exact=True).tap()
@@ -216,7 +212,7 @@ def test_a_symbol_says_what_it_means_by_pointer_touch_and_key(
         expect(phone.locator(TIP)).to_have_count(0)
     row.locator("button.sb-when").tap()
     expect(phone.locator(TIP)).to_have_text(re.compile(r"^\d{4}-\d\d-\d\dT"))
-    phone.goto(at(shared, "/?search=meant-7"))
+    phone.goto(shared.at("/?search=meant-7"))
     # A tap on what explains itself leads nowhere, and sorts nothing.
     phone.get_by_role("button", name="What g means").tap()
     expect(phone.locator(TIP)).to_have_text(meaning("intensity g"))
@@ -268,7 +264,7 @@ def test_every_page_can_be_used_by_all(
         agent_link("seen-1"): "Its last episodes",
         f"/agent/{agent_token('nobody')}": "Nothing is known of this agent",
     }.items():
-        page.goto(at(shared, path))
+        page.goto(shared.at(path))
         expect(page.get_by_text(shows).filter(visible=True).first).to_be_visible()
         assert_no_violations(page, f"{path} at {width}, {scheme}")
         assert page.locator("h1, [role=heading][aria-level='1']").filter(visible=True).count() == 1, path

@@ -95,7 +95,7 @@ def send_ended(steps: Steps, sender: ReadingSender, agent: str, first: int = 0) 
         status(agent, ended=True, producer=agent),
         replace(summary(agent, windows=1), key=key_of(agent), started_s=now_s, ended_s=now_s),
     )
-    return steps.live.address.rstrip("/") + episode_link(key_of(agent), window=0)
+    return steps.live.at(episode_link(key_of(agent), window=0))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -128,7 +128,7 @@ def test_an_open_episode_moves_on_until_it_is_over(
         shared_sender.send(replace(reading, episodes=(opened,)))
 
     shows_step(4, troubled_rows(0, 5))
-    page = open_page(steps.live.address.rstrip("/") + episode_link(key_of("open-1")))
+    page = open_page(steps.live.at(episode_link(key_of("open-1"))))
     stats, charts = page.locator(".sb-stats"), page.locator(".sb-charts")
     expect(stats).to_contain_text(re.compile(r"open\s*Steps\s*5", re.DOTALL))
     expect(charts.locator("svg")).to_have_count(4)
