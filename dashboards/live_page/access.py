@@ -12,7 +12,7 @@ import secrets
 import socket
 import time
 from pathlib import Path
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection, Request
@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from springback.dashboards.errors import DashboardError
+from springback.dashboards.live_page.links import with_query
 from springback.producers.http_server import HostTurns
 from springback.producers.secret_files import read_secret
 from springback.producers.serving import is_loopback, server_url
@@ -214,7 +215,7 @@ def _own_address(address: str) -> str:
 
 
 def _login_address(wanted: str) -> str:
-    return _LOGIN_PATH if wanted == "/" else f"{_LOGIN_PATH}?{urlencode({_WANTED: wanted})}"
+    return with_query(_LOGIN_PATH, {_WANTED: None if wanted == "/" else wanted})
 
 
 def _form(wanted: str, told: str = "") -> str:
